@@ -1,0 +1,233 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""``megacurl train | data inspect | export``: parse, check, and only then import what works.
+
+Nothing here imports torch, so ``--help``, ``--dry-run`` and every refused command line take a
+fraction of a second. All ranks of a torchrun start leave with the same exit code; rank 0 speaks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+import tyro
+
+from megacurl import __version__
+from megacurl.config.errors import ConfigError, raise_problems
+from megacurl.config.layout_format import format_layout
+from megacurl.config.load import (
+    TrainArguments,
+    is_first_rank,
+    only_first_rank_prints,
+    parse_train,
+    unknown_argument_problems,
+)
+from megacurl.config.plan import plan_run
+from megacurl.utils.names import nearest_hint
+
+_USAGE_ERROR = 2
+_SILENT_RANK_DELAY_S = 2.0
+
+_HELP = f"""\
+MegaCURL {__version__}: reinforcement learning of reasoning language models with a critic.
+
+usage: megacurl COMMAND [OPTIONS]
+
+  train         run the loop: roll out, verify, update critic and policy (start it with torchrun)
+  data inspect  count what a file of questions holds before anyone trains on it
+  export        write the policy of a run as a Hugging Face folder
+
+Examples:
+  megacurl train --hf-checkpoint MODEL --tensor-model-parallel-size 4 --world-size 64 --dry-run
+  megacurl data inspect questions.parquet
+
+megacurl COMMAND --help explains a command and lists its options.
+"""
+
+ArgumentsT = TypeVar("ArgumentsT")
+
+
+@dataclass(frozen=True)
+class _InspectArguments:
+    file: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="FILE")]
+    """The .jsonl or .parquet file; "FILE@[0:500]" takes a slice of its rows."""
+    prompt_key: str | None = None
+    """Column of the question; default: the usual names."""
+    answer_key: str | None = None
+    """Column of the answer; default: the usual names."""
+
+
+@dataclass(frozen=True)
+class _ExportArguments:
+    load: Annotated[str, tyro.conf.arg(metavar="RUN")]
+    """Run folder, or one checkpoint of it."""
+    output: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """Folder to create."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (default: ``sys.argv``) and return its exit code: 0, or 2 for bad input.
+
+    SystemExit passes through from ``--help`` (0) and from values that tyro refused (2).
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with _first_rank_leaves_first():
+            return _dispatch(arguments)
+    except ConfigError as error:
+        return _refuse(error.problems)
+    except BrokenPipeError:
+        # `megacurl train --help | head`: the reader has gone. Python would complain on exit too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if command in ("--help", "-h"):
+        _say(_HELP.rstrip())
+        return 0
+    if command == "--version":
+        _say(f"megacurl {__version__}")
+        return 0
+    if command not in _COMMANDS:
+        raise ConfigError(_unknown(command, "command", _COMMANDS))
+    return _COMMANDS[command](rest)
+
+
+def _train(argv: list[str]) -> int:
+    arguments = parse_train(argv)
+    if arguments.dry_run:
+        return _dry_run(arguments)
+    if arguments.world_size is not None:
+        raise ConfigError(
+            f"--world-size {arguments.world_size} only goes with --dry-run; a run has as many "
+            "ranks as torchrun starts (--nnodes x --nproc-per-node)"
+        )
+    try:
+        plan_run(arguments.settings, _environment_int("WORLD_SIZE") or 1)
+    except ConfigError as error:
+        # Files differ between machines, so one rank a node must be able to say what is missing.
+        if not is_first_rank() and os.environ.get("LOCAL_RANK") == "0":
+            _print_problems(error.problems)
+        raise
+    from megacurl.train import main as train
+
+    train(arguments.settings)
+    return 0
+
+
+def _dry_run(arguments: TrainArguments) -> int:
+    config, world_size = arguments.settings, arguments.world_size
+    if world_size is None:
+        parallel = config.parallel
+        smallest = parallel.tensor_model_parallel_size * parallel.pipeline_model_parallel_size
+        world_size = _environment_int("WORLD_SIZE") or smallest
+    _say(format_layout(plan_run(config, world_size, "plan"), config))
+    return 0
+
+
+def _data(argv: list[str]) -> int:
+    action, rest = (argv[0], argv[1:]) if argv else ("--help", [])
+    if action in ("--help", "-h"):
+        _say("usage: megacurl data inspect FILE\n\nExample: megacurl data inspect questions.jsonl")
+        return 0
+    if action != "inspect":
+        raise ConfigError(_unknown(action, "action of megacurl data", ("inspect",)))
+    description = (
+        "Count rows, duplicates, contradicting answers and answer kinds of a file of questions.\n\n"
+        "Examples:\n"
+        "  megacurl data inspect questions.parquet\n"
+        '  megacurl data inspect "questions.jsonl@[0:500]" --answer-key solution'
+    )
+    arguments = _parse(_InspectArguments, "megacurl data inspect", description, rest)
+    from megacurl.data.errors import DataError
+    from megacurl.data.inspect import format_inspection, inspect_file
+
+    try:
+        found = inspect_file(
+            arguments.file, prompt_key=arguments.prompt_key, answer_key=arguments.answer_key
+        )
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    _say(format_inspection(found))
+    return 0
+
+
+def _export(argv: list[str]) -> int:
+    description = (
+        "Write the policy of a run as a Hugging Face folder (safetensors, config, tokenizer).\n\n"
+        "Examples:\n"
+        "  megacurl export --load runs/first --output first-hf\n"
+        "  megacurl export --load runs/first/checkpoints/step-200 --output step-200-hf"
+    )
+    arguments = _parse(_ExportArguments, "megacurl export", description, argv)
+    from megacurl.export import main as export
+
+    export(load=arguments.load, output=arguments.output)
+    return 0
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "train": _train,
+    "data": _data,
+    "export": _export,
+}
+
+
+def _parse(kind: type[ArgumentsT], prog: str, description: str, argv: list[str]) -> ArgumentsT:
+    with only_first_rank_prints():
+        arguments, unknown = tyro.cli(
+            kind, prog=prog, description=description, args=argv, return_unknown_args=True
+        )
+    flags = ["--" + name.replace("_", "-") for name in kind.__dataclass_fields__]  # type: ignore[attr-defined]
+    raise_problems(unknown_argument_problems(unknown, flags))
+    return arguments
+
+
+def _unknown(word: str, what: str, known: Sequence[str] | dict[str, Any]) -> str:
+    return f"{word!r} is no {what}{nearest_hint(word, known)}; choose one of {', '.join(known)}"
+
+
+def _environment_int(name: str) -> int | None:
+    value = os.environ.get(name, "")
+    if not value:
+        return None
+    if not value.isdigit():
+        raise ConfigError(f"environment variable {name} is {value!r}, must be a positive integer")
+    return int(value)
+
+
+@contextmanager
+def _first_rank_leaves_first() -> Iterator[None]:
+    """Delay a refusal on the silent ranks of torchrun.
+
+    It stops all ranks as soon as one has failed, so rank 0 could be stopped before it has printed.
+    """
+    try:
+        yield
+    except (ConfigError, SystemExit):
+        if not is_first_rank() and "TORCHELASTIC_RUN_ID" in os.environ:
+            time.sleep(_SILENT_RANK_DELAY_S)
+        raise
+
+
+def _say(text: str) -> None:
+    if is_first_rank():
+        print(text, flush=True)
+
+
+def _refuse(problems: Sequence[str]) -> int:
+    if is_first_rank():
+        _print_problems(problems)
+    return _USAGE_ERROR
+
+
+def _print_problems(problems: Sequence[str]) -> None:
+    for problem in problems:
+        print(f"megacurl: {problem}", file=sys.stderr, flush=True)

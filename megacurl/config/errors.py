@@ -1,0 +1,21 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The error of everything that is wrong with settings, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class ConfigError(ValueError):
+    """Settings that cannot be used; ``problems`` lists all that is wrong, one sentence each."""
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def raise_problems(problems: Iterable[str]) -> None:
+    """Raise one :class:`ConfigError` with all ``problems``; do nothing when there are none."""
+    found = tuple(problems)
+    if found:
+        raise ConfigError(found)

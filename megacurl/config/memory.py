@@ -1,0 +1,56 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Bytes of weights, gradients and optimizer state on a rank, from parameter counts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from megacurl.config.layout import Layout
+from megacurl.config.schema import Config
+
+_FP32_BYTES = 4
+_BF16_BYTES = 2
+_ADAM_MOMENTS = 2
+
+
+@dataclass(frozen=True)
+class StateBytes:
+    """Bytes on one rank. Activations, the rollout engine and buffers come on top."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+    @property
+    def total(self) -> float:
+        """All three together."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def trained_model_bytes(parameters: int, config: Config, dp: int) -> StateBytes:
+    """Bytes of a trained model with ``parameters`` on the rank.
+
+    Gradients accumulate in fp32. AdamW holds two fp32 moments, and with ``bf16`` an fp32 copy of
+    the weights; the distributed optimizer divides these over the ``dp`` data parallel ranks.
+    """
+    bf16 = config.model.bf16
+    optimizer = parameters * _FP32_BYTES * (_ADAM_MOMENTS + bf16)
+    shards = dp if config.parallel.use_distributed_optimizer else 1
+    return StateBytes(
+        weights=parameters * (_BF16_BYTES if bf16 else _FP32_BYTES),
+        gradients=parameters * _FP32_BYTES,
+        optimizer=optimizer / shards,
+    )
+
+
+def stage_bytes(layout: Layout, config: Config, stage: int) -> dict[str, StateBytes]:
+    """Bytes per model on each rank of pipeline stage ``stage``; with KL a reference model too."""
+    actor = layout.actor.stage_parameters(stage)
+    critic = layout.critic.stage_parameters(stage)
+    models = {
+        "actor": trained_model_bytes(actor, config, layout.dp),
+        "critic": trained_model_bytes(critic, config, layout.dp),
+    }
+    if config.algorithm.kl_coef > 0:
+        models["reference"] = StateBytes(models["actor"].weights, 0, 0)
+    return models

@@ -1,0 +1,250 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""What settings mean together: every contradiction of a Config, found at once, with its fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from megacurl.config.bounds import bound_problems
+from megacurl.config.errors import raise_problems
+from megacurl.config.fields import flatten
+from megacurl.config.presets import PRESETS
+from megacurl.config.schema import Config
+from megacurl.utils.names import nearest_hint
+
+Purpose = Literal["train", "plan"]
+"""What a Config is checked for: a run, or a printed layout that needs no data and no weights."""
+
+_SLICE = re.compile(r"@\[-?\d*:-?\d*\]$")
+_EVAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def validate_config(config: Config, purpose: Purpose = "train") -> None:
+    """Raise one ConfigError with every problem of ``config``; see :func:`find_problems`."""
+    raise_problems(find_problems(config, purpose))
+
+
+def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
+    """Return every problem of ``config``, each naming the flag, its value and the fix.
+
+    Values and their combinations are always checked. For ``"train"`` the files and folders that the
+    run reads must exist too. What depends on the model's shape is in :mod:`megacurl.config.layout`.
+    """
+    problems = [*bound_problems(flatten(config))]
+    problems += _algorithm_problems(config)
+    problems += _critic_warmup_problems(config)
+    problems += _cvpo_problems(config)
+    problems += _schedule_problems(config)
+    problems += _parallel_problems(config)
+    problems += batch_problems(config)
+    problems += _token_problems(config)
+    problems += _sampling_problems(config)
+    if config.data.instruction is not None and "{problem}" not in config.data.instruction:
+        problems.append(
+            f"--instruction {config.data.instruction!r} has no {{problem}}; put {{problem}} where "
+            "the question's text belongs"
+        )
+    problems += _model_problems(config, purpose)
+    if purpose == "train":
+        problems += _data_problems(config)
+        problems += _eval_problems(config)
+        problems += _run_problems(config)
+    return problems
+
+
+def _algorithm_problems(config: Config) -> Iterator[str]:
+    settings = config.algorithm
+    if settings.algorithm not in PRESETS:
+        hint = nearest_hint(settings.algorithm, PRESETS)
+        yield (
+            f"--algorithm {settings.algorithm!r} is no preset{hint}; choose one of "
+            f"{', '.join(PRESETS)}"
+        )
+    if settings.reward_wrong >= settings.reward_correct:
+        yield (
+            f"--reward-wrong {settings.reward_wrong:g} must be below --reward-correct "
+            f"{settings.reward_correct:g}"
+        )
+    if settings.kl_coef > 0 and (settings.kl_placement, settings.kl_estimator) == ("loss", "k1"):
+        yield (
+            "--kl-estimator k1 with --kl-placement loss has an expected gradient of zero; use "
+            "--kl-estimator k2 or k3, or --kl-placement reward"
+        )
+
+
+def _critic_warmup_problems(config: Config) -> Iterator[str]:
+    warmup = config.algorithm.critic_warmup_iters
+    if warmup > config.training.train_iters:
+        yield (
+            f"--train-iters {config.training.train_iters} ends before --critic-warmup-iters "
+            f"{warmup} does, so the policy would never be trained; raise the one or lower the other"
+        )
+    if config.algorithm.critic_warmup_min_iters > warmup:
+        yield (
+            f"--critic-warmup-min-iters {config.algorithm.critic_warmup_min_iters} must be at most "
+            f"--critic-warmup-iters {warmup}"
+        )
+
+
+def _cvpo_problems(config: Config) -> Iterator[str]:
+    settings = config.cvpo
+    if settings.ws_alpha_n is None and settings.variance_coefficient > 1:
+        yield (
+            f"--variance-coefficient {settings.variance_coefficient:g} is also the amplitude for "
+            "wrong responses, where above 1 the weight could turn negative; lower it or give "
+            "--ws-alpha-n at most 1"
+        )
+    if settings.trend_low >= settings.trend_high:
+        yield (
+            f"--trend-low {settings.trend_low:g} must be below --trend-high "
+            f"{settings.trend_high:g}: a question cannot be both hard and easy"
+        )
+
+
+def _schedule_problems(config: Config) -> Iterator[str]:
+    settings = config.optimizer
+    for flag, peak in (("--lr", settings.lr), ("--critic-lr", settings.critic_lr)):
+        if settings.min_lr > peak:
+            yield f"--min-lr {settings.min_lr:g} must be at most {flag} {peak:g}"
+    decay = settings.lr_decay_iters
+    if decay is None:
+        return
+    if settings.lr_decay_style == "constant":
+        yield (
+            f"--lr-decay-iters {decay} has no effect with --lr-decay-style constant; choose linear "
+            "or cosine, or leave it out"
+        )
+    if decay <= settings.lr_warmup_iters:
+        yield (
+            f"--lr-decay-iters {decay} must be above --lr-warmup-iters {settings.lr_warmup_iters}, "
+            "which it includes"
+        )
+
+
+def _parallel_problems(config: Config) -> Iterator[str]:
+    settings = config.parallel
+    if settings.sequence_parallel and settings.tensor_model_parallel_size == 1:
+        yield (
+            "--sequence-parallel splits over the tensor parallel ranks, and "
+            "--tensor-model-parallel-size is 1; set it above 1 or drop --sequence-parallel"
+        )
+    if settings.recompute_granularity != "full" and settings.recompute_num_layers != 1:
+        yield (
+            f"--recompute-num-layers {settings.recompute_num_layers} has no effect with "
+            f"--recompute-granularity {settings.recompute_granularity}; set that to full or leave "
+            "the number out"
+        )
+
+
+def batch_problems(config: Config) -> list[str]:
+    """Return the problems of the batch sizes that hold for any number of ranks."""
+    training = config.training
+    sequences = training.rollout_batch_size * training.n_samples_per_prompt
+    sizes = {
+        "--global-batch-size": training.global_batch_size,
+        "--critic-global-batch-size": training.critic_global_batch_size,
+    }
+    return [
+        f"{flag} {size} does not divide the {sequences} responses of a rollout "
+        f"(--rollout-batch-size {training.rollout_batch_size} x --n-samples-per-prompt "
+        f"{training.n_samples_per_prompt}); use a divisor of {sequences}"
+        for flag, size in sizes.items()
+        if size is not None and size > 0 and sequences % size
+    ]
+
+
+def _token_problems(config: Config) -> Iterator[str]:
+    rollout, budget = config.rollout, config.training.max_tokens_per_micro_batch
+    longest = rollout.rollout_max_prompt_len + rollout.rollout_max_response_len
+    if budget < longest:
+        yield (
+            f"--max-tokens-per-micro-batch {budget} cannot hold the longest sequence, "
+            f"--rollout-max-prompt-len {rollout.rollout_max_prompt_len} + "
+            f"--rollout-max-response-len {rollout.rollout_max_response_len} = {longest}; raise it "
+            f"to {longest} or shorten those"
+        )
+
+
+def _model_problems(config: Config, purpose: Purpose) -> Iterator[str]:
+    model = config.model
+    if not model.hf_checkpoint:
+        yield "--hf-checkpoint is missing; give the Hugging Face folder of the policy"
+    else:
+        yield from _checkpoint_problems("--hf-checkpoint", model.hf_checkpoint, purpose)
+    if model.critic_hf_checkpoint is not None:
+        flag = "--critic-hf-checkpoint"
+        yield from _checkpoint_problems(flag, model.critic_hf_checkpoint, purpose)
+
+
+def _checkpoint_problems(flag: str, folder: str, purpose: Purpose) -> Iterator[str]:
+    path = Path(folder)
+    if not path.is_dir():
+        yield f"{flag} {folder} is no folder on this machine; download the model and give its path"
+    elif not (path / "config.json").is_file():
+        yield f"{flag} {folder} has no config.json; give the folder that holds the model's files"
+    elif purpose == "train" and not any(path.glob("*.safetensors")):
+        yield (
+            f"{flag} {folder} has a config.json but no *.safetensors; that is enough for --dry-run "
+            "only, download the weights to train"
+        )
+
+
+def _sampling_problems(config: Config) -> Iterator[str]:
+    settings = config.eval
+    if settings.eval_temperature == 0 and settings.n_samples_per_eval_prompt > 1:
+        yield (
+            "--eval-temperature 0 is greedy, so all --n-samples-per-eval-prompt "
+            f"{settings.n_samples_per_eval_prompt} responses would be the same; set that to 1 or "
+            "raise the temperature"
+        )
+
+
+def _data_problems(config: Config) -> Iterator[str]:
+    if not config.data.prompt_data:
+        yield "--prompt-data is missing; give a jsonl or parquet file of training questions"
+        return
+    path = _SLICE.sub("", config.data.prompt_data)
+    if Path(path).expanduser().is_file():
+        return
+    if "@[" in path:
+        yield (
+            f"--prompt-data {path} has a malformed slice; write FILE@[START:STOP], for example "
+            "questions.jsonl@[0:500]"
+        )
+    else:
+        yield f"--prompt-data {path} is no file on this machine; check the path"
+
+
+def _eval_problems(config: Config) -> Iterator[str]:
+    taken: dict[str, str] = {}
+    for spec in config.eval.eval_prompt_data:
+        name, equals, path = spec.partition("=")
+        # A path may hold "=" itself, a name never holds a slash.
+        if not equals or "/" in name:
+            name, path = Path(spec).stem, spec
+        if not Path(path).is_file():
+            yield f"--eval-prompt-data {spec}: {path!r} is no file on this machine; check the path"
+        if not _EVAL_NAME.fullmatch(name):
+            yield (
+                f"--eval-prompt-data {spec}: {name!r} cannot name metrics; write NAME=PATH with "
+                "letters, digits, '.', '_' and '-'"
+            )
+        elif name in taken:
+            yield (
+                f"--eval-prompt-data {spec} and {taken[name]} are both called {name!r}; give one "
+                "another name as NAME=PATH"
+            )
+        taken[name] = spec
+
+
+def _run_problems(config: Config) -> Iterator[str]:
+    run = config.run
+    if not run.run_dir:
+        yield "--run-dir is missing; give the folder that receives everything the run writes"
+    elif Path(run.run_dir).exists() and not Path(run.run_dir).is_dir():
+        yield f"--run-dir {run.run_dir} is a file; give a folder, it is created when missing"
+    if run.load is not None and not Path(run.load).is_dir():
+        yield f"--load {run.load} is no folder on this machine; give a run folder or a checkpoint"

@@ -1,0 +1,166 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Every rule of the validator is broken once; the message names flag, value and fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from megacurl.config.bounds import BOUNDS, Bound
+from megacurl.config.errors import ConfigError
+from megacurl.config.fields import field_specs, flag_name
+from megacurl.config.schema import Config
+from megacurl.config.validate import find_problems, validate_config
+
+MakeConfig = Callable[..., Config]
+
+
+def test_a_usable_config_has_no_problems(make_config: MakeConfig) -> None:
+    assert find_problems(make_config()) == []
+    assert find_problems(make_config(), "plan") == []
+    validate_config(make_config())
+
+
+# One contradiction each: fields, then what the message must say in this order.
+_CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
+    ({"train_iters": 0, "critic_warmup_iters": 0}, ["--train-iters 0", "at least 1"]),
+    ({"rollout_top_p": 0.95}, ["--rollout-top-p 0.95", "exactly 1", "ratio", "--eval-top-p"]),
+    ({"rollout_top_k": 50}, ["--rollout-top-k 50", "exactly 0", "ratio"]),
+    ({"rollout_temperature": 0.0}, ["--rollout-temperature 0.0", "above 0"]),
+    ({"gamma": 1.5}, ["--gamma 1.5", "above 0 and at most 1"]),
+    ({"lr": float("nan")}, ["--lr nan", "above 0"]),
+    ({"lr": float("inf")}, ["--lr inf", "above 0"]),
+    ({"wd_early": (1.0, float("nan"), 1.0, 1.0)}, ["--wd-early 1.0 nan 1.0 1.0", "finite"]),
+    ({"beta_prior": (1.0, 0.0)}, ["--beta-prior 1.0 0.0", "above 0"]),
+    ({"ws_alpha_n": 1.2}, ["--ws-alpha-n 1.2", "at least 0 and at most 1", "sign"]),
+    ({"variance_coefficient": 1.2}, ["--variance-coefficient 1.2", "--ws-alpha-n at most 1"]),
+    ({"trend_low": 0.8}, ["--trend-low 0.8", "--trend-high 0.8"]),
+    ({"algorithm": "vap"}, ["--algorithm 'vap'", "'vapo'"]),
+    ({"reward_wrong": 1.0}, ["--reward-wrong 1", "below --reward-correct 1"]),
+    ({"kl_coef": 0.1, "kl_placement": "loss"}, ["--kl-estimator k1", "k2 or k3"]),
+    ({"train_iters": 20}, ["--train-iters 20", "--critic-warmup-iters 21", "never"]),
+    ({"critic_warmup_min_iters": 22}, ["--critic-warmup-min-iters 22", "at most", "21"]),
+    ({"min_lr": 1.5e-6}, ["--min-lr 1.5e-06", "at most --lr 1e-06"]),
+    ({"lr_decay_iters": 10}, ["--lr-decay-iters 10", "constant", "cosine"]),
+    (
+        {"lr_decay_iters": 10, "lr_decay_style": "linear", "lr_warmup_iters": 10},
+        ["--lr-decay-iters 10", "above --lr-warmup-iters 10"],
+    ),
+    ({"sequence_parallel": True}, ["--sequence-parallel", "tensor-model-parallel-size", "above 1"]),
+    ({"recompute_num_layers": 2}, ["--recompute-num-layers 2", "no effect", "none", "full"]),
+    ({"global_batch_size": 100}, ["--global-batch-size 100", "4096", "divisor of 4096"]),
+    ({"critic_global_batch_size": 3}, ["--critic-global-batch-size 3", "divisor of 4096"]),
+    ({"max_tokens_per_micro_batch": 8191}, ["--max-tokens-per-micro-batch 8191", "8192", "raise"]),
+    ({"eval_temperature": 0.0}, ["--eval-temperature 0", "--n-samples-per-eval-prompt 32", "1"]),
+    ({"instruction": "Solve it."}, ["--instruction 'Solve it.'", "{problem}"]),
+    ({"hf_checkpoint": ""}, ["--hf-checkpoint is missing", "folder"]),
+    ({"hf_checkpoint": "absent"}, ["--hf-checkpoint absent", "no folder"]),
+    ({"critic_hf_checkpoint": "absent"}, ["--critic-hf-checkpoint absent", "no folder"]),
+    ({"prompt_data": ""}, ["--prompt-data is missing", "jsonl"]),
+    ({"prompt_data": "absent.jsonl@[0:5]"}, ["--prompt-data absent.jsonl", "no file"]),
+    ({"prompt_data": "q.jsonl@[0:5"}, ["--prompt-data q.jsonl@[0:5", "FILE@[START:STOP]"]),
+    ({"eval_prompt_data": ("aime=absent.jsonl",)}, ["--eval-prompt-data", "'absent.jsonl'"]),
+    ({"run_dir": ""}, ["--run-dir is missing", "folder"]),
+    ({"load": "absent"}, ["--load absent", "no folder"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "parts"), _CONTRADICTIONS, ids=lambda value: str(value)[:50])
+def test_each_contradiction_is_one_problem(
+    make_config: MakeConfig, fields: dict[str, object], parts: list[str]
+) -> None:
+    (problem,) = find_problems(make_config(**fields))
+    position = 0
+    for part in parts:
+        assert part in problem[position:], f"{part!r} not found, in order, in {problem!r}"
+        position = problem.index(part, position) + len(part)
+
+
+def test_all_contradictions_are_reported_at_once() -> None:
+    config = Config()
+    problems = find_problems(config)
+    assert [problem.split(" is ")[0] for problem in problems] == [
+        "--hf-checkpoint",
+        "--prompt-data",
+        "--run-dir",
+    ]
+    with pytest.raises(ConfigError) as caught:
+        validate_config(config)
+    assert list(caught.value.problems) == problems
+    assert str(caught.value).splitlines() == problems
+
+
+def test_a_plan_needs_no_data_run_folder_or_weights(
+    make_config: MakeConfig, qwen_7b_folder: Path
+) -> None:
+    fields: dict[str, object] = {"prompt_data": "", "run_dir": "", "load": "absent"}
+    config = make_config(hf_checkpoint=str(qwen_7b_folder), **fields)
+    assert find_problems(config, "plan") == []
+    (problem,) = find_problems(make_config(hf_checkpoint=str(qwen_7b_folder)), "train")
+    assert problem.startswith(f"--hf-checkpoint {qwen_7b_folder} has a config.json but no")
+
+
+def test_folders_that_are_no_folders(make_config: MakeConfig, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    problems = find_problems(
+        make_config(run_dir=str(tmp_path / "file"), hf_checkpoint=str(tmp_path / "empty"))
+    )
+    assert len(problems) == 2
+    assert "has no config.json" in problems[0]
+    assert "is a file; give a folder" in problems[1]
+
+
+def test_eval_specs(make_config: MakeConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "lr=1"
+    folder.mkdir()
+    plain, odd = folder / "aime24.jsonl", folder / "odd name.jsonl"
+    plain.touch()
+    odd.touch()
+    usable = (str(plain), f"again={plain}", f"odd={odd}")
+    assert find_problems(make_config(eval_prompt_data=usable)) == []
+    problems = find_problems(make_config(eval_prompt_data=(*usable, f"aime24={plain}", str(odd))))
+    assert len(problems) == 2
+    assert "are both called 'aime24'; give one another name" in problems[0]
+    assert "'odd name' cannot name metrics; write NAME=PATH" in problems[1]
+
+
+def test_prompt_data_slices(make_config: MakeConfig) -> None:
+    file = make_config().data.prompt_data
+    for rows in ("@[0:5]", "@[:5]", "@[5:]", "@[-5:]", "@[:]"):
+        assert find_problems(make_config(prompt_data=file + rows)) == []
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_every_bound_is_enforced_on_both_sides(make_config: MakeConfig, name: str) -> None:
+    bound, default = BOUNDS[name], field_specs()[name].default
+
+    def complains(value: float) -> bool:
+        fields: object = (value,) * len(default) if isinstance(default, tuple) else value
+        problems = find_problems(make_config(**{name: fields}))
+        return any(problem.startswith(f"{flag_name(name)} ") for problem in problems)
+
+    assert complains(float("nan"))
+    if bound.low > -1e9:
+        assert complains(bound.low - 1)
+        assert bound.holds(bound.low) != bound.low_open
+    if bound.high < 1e9:
+        assert complains(bound.high + 1)
+        assert bound.holds(bound.high) != bound.high_open
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (Bound(0, 1, low_open=True), "above 0 and at most 1"),
+        (Bound(1), "at least 1"),
+        (Bound(high=0.5, high_open=True), "below 0.5"),
+        (Bound(0, 2**32 - 1), "at least 0 and at most 4294967295"),
+        (Bound(1, 1), "exactly 1"),
+        (Bound(), "finite"),
+    ],
+)
+def test_bound_words(bound: Bound, words: str) -> None:
+    assert bound.words() == words

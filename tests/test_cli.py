@@ -1,0 +1,235 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The command line from outside: help, dry run, refusals, exit codes, ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from megacurl import __version__
+from megacurl.cli import main
+
+ROOT = Path(__file__).parents[1]
+MODEL = ROOT / "examples" / "models" / "qwen2.5-7b"
+
+
+def _run(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE")}
+    return subprocess.run(
+        [sys.executable, "-m", "megacurl", *argv],
+        cwd=ROOT,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _train_argv(tmp_path: Path) -> list[str]:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text((MODEL / "config.json").read_text())
+    (model / "model.safetensors").touch()
+    (tmp_path / "q.jsonl").touch()
+    argv = ["train", "--hf-checkpoint", str(model), "--prompt-data", str(tmp_path / "q.jsonl")]
+    return [*argv, "--run-dir", str(tmp_path / "run")]
+
+
+def test_dry_run_of_64_ranks_prints_the_layout() -> None:
+    done = _run(
+        *("train", "--dry-run", "--hf-checkpoint", str(MODEL), "--world-size", "64", "--bf16"),
+        *("--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "2"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Layout: 64 ranks = tensor 4 x data 8 x pipeline 2" in done.stdout
+    assert "7,615,616,512 parameters" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "ranks"),
+    [
+        ({}, [], 2),
+        ({"WORLD_SIZE": "8"}, [], 8),
+        ({"WORLD_SIZE": "8"}, ["--world-size", "16"], 16),
+    ],
+)
+def test_world_size_of_a_dry_run(
+    environment: dict[str, str],
+    flags: list[str],
+    ranks: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    argv = ["train", "--dry-run", "--hf-checkpoint", str(MODEL), *flags]
+    assert main([*argv, "--tensor-model-parallel-size", "2"]) == 0
+    assert capsys.readouterr().out.startswith(f"Layout: {ranks} ranks = tensor 2 x ")
+
+
+def test_nothing_that_only_parses_imports_torch() -> None:
+    commands = [
+        ["--help"],
+        ["train", "--help"],
+        ["train"],
+        ["train", "--dry-run", "--hf-checkpoint", str(MODEL)],
+        ["export", "--help"],
+        ["data", "inspect", "--help"],
+    ]
+    script = f"""
+import sys
+from megacurl.cli import main
+for command in {commands!r}:
+    try:
+        main(command)
+    except SystemExit:
+        pass
+heavy = {{"torch", "transformers", "megatron", "numpy", "pyarrow"}} & set(sys.modules)
+sys.exit(f"imported {{sorted(heavy)}}" if heavy else 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
+def test_top_help_teaches(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    text = capsys.readouterr().out
+    for words in ("train ", "data inspect ", "export ", "megacurl train --hf-checkpoint"):
+        assert words in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"megacurl {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["trian"], "megacurl: 'trian' is no command (did you mean 'train'?); choose one of"),
+        (["data", "inspct"], "megacurl: 'inspct' is no action of megacurl data (did you mean"),
+        (["train", "--lam-crtic", "1"], "megacurl: --lam-crtic is no flag (did you mean '--lam-cr"),
+        (["export", "--laod", "a", "--load", "b", "--output", "c"], "megacurl: --laod is no flag"),
+        (["data", "inspect", "absent.jsonl"], "megacurl: absent.jsonl"),
+        (["train", "--world-size", "4"], "megacurl: --world-size 4 only goes with --dry-run"),
+        (["train"], "megacurl: --hf-checkpoint is missing"),
+    ],
+)
+def test_refusals(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(message)
+    assert captured.out == ""
+
+
+def test_export_without_its_flags_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["export", "--load", "run"])
+    assert caught.value.code == 2
+    assert "--output" in capsys.readouterr().err
+
+
+def test_a_bad_world_size_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "many")
+    assert main(_train_argv(tmp_path)) == 2
+    assert "WORLD_SIZE is 'many', must be a positive integer" in capsys.readouterr().err
+
+
+def test_ranks_leave_with_one_code_and_one_voice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for argv in (["trian"], ["train", "--lam-crtic", "1"], ["train"]):
+        for rank, speaks in (("0", True), ("1", False)):
+            monkeypatch.setenv("RANK", rank)
+            monkeypatch.setenv("LOCAL_RANK", rank)
+            assert main(argv) == 2
+            assert bool(capsys.readouterr().err) is speaks
+
+
+def test_torchrun_prints_a_refusal_once() -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", "-m", "megacurl", "train", "--lam-crtic", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert done.stderr.count("megacurl: --lam-crtic is no flag (did you mean '--lam-critic'?)") == 1
+
+
+def test_a_file_that_another_machine_lacks_is_named_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "8")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    assert main(["train", "--hf-checkpoint", "absent"]) == 2
+    assert "--hf-checkpoint absent is no folder on this machine" in capsys.readouterr().err
+
+
+def test_train_hands_the_checked_config_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: list[object] = []
+    module = types.ModuleType("megacurl.train")
+    module.main = received.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "megacurl.train", module)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert main([*_train_argv(tmp_path), "--algorithm", "vapo"]) == 0
+    (config,) = received
+    assert config.algorithm.lam_critic == 1.0  # type: ignore[attr-defined]
+
+
+def test_an_impossible_layout_never_reaches_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "6")
+    monkeypatch.setitem(sys.modules, "megacurl.train", types.ModuleType("megacurl.train"))
+    assert main([*_train_argv(tmp_path), "--tensor-model-parallel-size", "4"]) == 2
+    assert "world size 6 is no multiple of" in capsys.readouterr().err
+
+
+def test_export_hands_its_arguments_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: dict[str, str] = {}
+    module = types.ModuleType("megacurl.export")
+    module.main = lambda **arguments: received.update(arguments)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "megacurl.export", module)
+    assert main(["export", "--load", "runs/a", "--output", "a-hf"]) == 0
+    assert received == {"load": "runs/a", "output": "a-hf"}
+
+
+def test_data_inspect_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"problem": "1+1?", "answer": "2"}\n' * 2)
+    assert main(["data", "inspect", str(file)]) == 0
+    cells = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["rows", "2"] in cells
+    assert ["distinct", "by", "text", "1"] in cells
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "megacurl", "train", "--help"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
