@@ -1,0 +1,174 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""From values and outcomes to weighted advantages and targets: PPO, VC-PPO, VAPO, CVPO.
+
+Order (CVPO Eq. 27): GAE, then whitening where it is on, then W_S * W_D. Targets of the critic,
+the positive LM loss and the KL are not weighted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from megacurl.algorithms.gae import gae, length_adaptive_lambda, place_outcome
+from megacurl.algorithms.moments import Moments
+from megacurl.algorithms.packed import check_per_sequence, expand, valid_lengths
+from megacurl.algorithms.stochasticity import group_mean_spread, stochasticity_weight
+from megacurl.algorithms.truncation import truncation_bootstrap
+from megacurl.algorithms.whiten import whiten
+from megacurl.config.schema import AlgorithmConfig, CVPOConfig
+
+
+def value_advantages(
+    values: Tensor,
+    outcome: Tensor,
+    mask: Tensor,
+    cu_seqlens: Tensor,
+    config: AlgorithmConfig,
+    *,
+    truncated: Tensor | None = None,
+    bootstrap_values: Tensor | None = None,
+    kl_penalty: Tensor | None = None,
+    lam_critic: float | None = None,
+    merge_moments: Callable[[Moments], Moments] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return unweighted advantages (lambda of the actor) and value targets (lambda of the critic).
+
+    Args:
+        values: ``[T]`` critic values at rollout time.
+        outcome: ``[B]`` reward of each response, placed on its last valid token.
+        mask: bool ``[T]``, after :func:`~megacurl.algorithms.truncation.overlong_filter` if used.
+        cu_seqlens: ``[B+1]``.
+        config: gamma, lambdas, whitening, truncation.
+        truncated: bool ``[B]``, needed with ``truncation='bootstrap'``.
+        bootstrap_values: ``[B]`` value after the last token, needed likewise.
+        kl_penalty: ``[T]`` from :func:`~megacurl.algorithms.kl.kl_penalty`, subtracted from the
+            token rewards (``kl_placement='reward'``).
+        lam_critic: overrides the config, e.g. 1.0 while the critic warms up on Monte-Carlo returns.
+        merge_moments: turns this rank's moments of the advantages into the global batch's; None
+            for a single rank. Only called when whitening is on, then on every rank.
+
+    Returns:
+        ``(advantages, returns)``, both ``[T]`` and 0 at masked tokens.
+    """
+    rewards = place_outcome(outcome.to(values.dtype), mask, cu_seqlens)
+    if kl_penalty is not None:
+        rewards = torch.where(mask, rewards - kl_penalty, rewards)
+    bootstrap = None
+    if config.truncation == "bootstrap":
+        bootstrap = truncation_bootstrap(truncated, bootstrap_values)
+
+    def estimate(lam: float | Tensor) -> tuple[Tensor, Tensor]:
+        return gae(
+            values,
+            rewards,
+            mask,
+            cu_seqlens,
+            gamma=config.gamma,
+            lam=lam,
+            bootstrap=bootstrap,
+            masked_reward=config.masked_reward,
+        )
+
+    advantages, _ = estimate(actor_lambda(valid_lengths(mask, cu_seqlens), config))
+    _, returns = estimate(config.lam_critic if lam_critic is None else lam_critic)
+    if config.whiten_advantages == "off":
+        return advantages, returns
+    moments = Moments.of(advantages, mask)
+    if merge_moments is not None:
+        moments = merge_moments(moments)
+    if config.whiten_advantages == "sample":
+        return whiten(advantages, mask, moments, ddof=1, eps_mode="add"), returns
+    return whiten(advantages, mask, moments, ddof=0, eps_mode="clamp"), returns
+
+
+def actor_lambda(lengths: Tensor, config: AlgorithmConfig) -> float | Tensor:
+    """Return the actor's GAE lambda: length-adaptive ``[B]`` (VAPO) or the constant lam_policy."""
+    if config.length_adaptive_alpha is None:
+        return config.lam_policy
+    return length_adaptive_lambda(lengths, config.length_adaptive_alpha)
+
+
+def stochasticity_amplitudes(config: CVPOConfig) -> tuple[float, float]:
+    """Return alpha_P and alpha_N: the separate settings, or else the variance coefficient.
+
+    Raises:
+        ValueError: when alpha_N is above 1, where W_S could turn negative.
+    """
+    common = config.variance_coefficient
+    alpha_p = common if config.ws_alpha_p is None else config.ws_alpha_p
+    alpha_n = common if config.ws_alpha_n is None else config.ws_alpha_n
+    if alpha_p < 0 or not 0 <= alpha_n <= 1:
+        raise ValueError(
+            f"ws_alpha_p={alpha_p}, ws_alpha_n={alpha_n} (variance_coefficient={common}): "
+            "ws_alpha_p must be at least 0 and ws_alpha_n in [0, 1], "
+            "or wrong responses would be rewarded"
+        )
+    return alpha_p, alpha_n
+
+
+def trajectory_weights(
+    spread: Tensor,
+    group: Tensor,
+    correct: Tensor,
+    difficulty: Tensor | None,
+    config: CVPOConfig,
+    *,
+    include: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return W_S and W_D of every trajectory of the batch, float64 ``[N]`` each.
+
+    A weight that is switched off is 1. With ``normalize_w`` W_S is divided by the mean of
+    W_S W_D, unless that is 0.
+
+    Args:
+        spread: ``[N]`` from :func:`~megacurl.algorithms.stochasticity.value_spread`, all ranks'.
+        group: int ``[N]`` question index.
+        correct: bool ``[N]``.
+        difficulty: ``[N]`` W_D of each trajectory's question; may be None with ``use_w_d=False``.
+        config: CVPO's settings.
+        include: bool ``[N]``; trajectories left out (overlong filter) count in no mean.
+    """
+    w_s = torch.ones_like(spread, dtype=torch.float64)
+    w_d = torch.ones_like(w_s)
+    if config.use_w_s:
+        alpha_p, alpha_n = stochasticity_amplitudes(config)
+        mean_spread = group_mean_spread(spread, group, correct, over=config.ws_mu, include=include)
+        w_s = stochasticity_weight(
+            spread,
+            mean_spread,
+            correct,
+            alpha_p=alpha_p,
+            alpha_n=alpha_n,
+            lambda_p=config.ws_lambda_p,
+            lambda_n=config.ws_lambda_n,
+            direction=config.ws_direction,
+            scale=config.ws_scale,
+        )
+    if config.use_w_d:
+        if difficulty is None or difficulty.shape != spread.shape:
+            found = None if difficulty is None else tuple(difficulty.shape)
+            raise ValueError(
+                f"difficulty has shape {found} for {spread.numel()} trajectories; "
+                "give W_D of each, or set use_w_d to False"
+            )
+        w_d = difficulty.to(w_d)
+    if config.normalize_w:
+        product = w_s * w_d if include is None else (w_s * w_d)[include]
+        mean = product.sort().values.mean() if product.numel() else product.new_zeros(())
+        w_s = torch.where(mean > 0, w_s / mean, w_s)
+    return w_s, w_d
+
+
+def apply_weights(
+    advantages: Tensor, w_s: Tensor | None, w_d: Tensor | None, cu_seqlens: Tensor
+) -> Tensor:
+    """Return W_S W_D A on every token (CVPO Eq. 27), ``[T]``; weights ``[B]`` are constants."""
+    for name, weight in (("w_s", w_s), ("w_d", w_d)):
+        if weight is not None:
+            check_per_sequence(cu_seqlens, **{name: weight})
+            factor = weight.detach().to(advantages)
+            advantages = advantages * expand(factor, cu_seqlens, advantages.numel())
+    return advantages
