@@ -1,0 +1,127 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Log-probs and entropy straight from hidden states, the vocabulary split over the TP ranks.
+
+The logits of a response never exist as a whole: they are computed for a chunk of tokens at a time,
+in forward and again in backward, so memory is [chunk, V / TP] and not [tokens, V / TP].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+class _VocabParallelLogProb(torch.autograd.Function):
+    """log softmax(h W^T / temperature)[target] and the entropy of that distribution.
+
+    With p the distribution, z the scaled logits and H the entropy:
+    d log p_y / dz_j = 1[j = y] - p_j and dH / dz_j = -p_j (log p_j + H).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        temperature: float,
+        vocab_size: int,
+        chunk_size: int,
+        group: Any,
+    ) -> tuple[Tensor, Tensor]:
+        first = dist.get_rank(group) * weight.shape[0]
+        ctx.layout = (temperature, chunk_size, first, min(weight.shape[0], vocab_size - first))
+        ctx.group = group
+        log_probs, entropies, normalizers = [], [], []
+        for start in range(0, hidden.shape[0], chunk_size):
+            logits = _scaled_logits(hidden[start : start + chunk_size], weight, ctx.layout)
+            chunk_targets = targets[start : start + chunk_size]
+            top = logits.amax(dim=1) if logits.shape[1] else logits.new_full((len(logits),), -1e30)
+            dist.all_reduce(top, op=dist.ReduceOp.MAX, group=group)
+            exps = torch.exp(logits - top[:, None])
+            local, here = _local_targets(chunk_targets, first, logits.shape[1])
+            picked = _pick(logits, local, here)
+            sums = torch.stack([exps.sum(1), (exps * logits).sum(1), picked])
+            dist.all_reduce(sums, group=group)
+            normalizer = top + torch.log(sums[0])
+            log_probs.append(sums[2] - normalizer)
+            entropies.append(normalizer - sums[1] / sums[0])
+            normalizers.append(normalizer)
+        log_prob, entropy, normalizer = (
+            torch.cat(parts) if parts else hidden.new_empty(0, dtype=torch.float32)
+            for parts in (log_probs, entropies, normalizers)
+        )
+        ctx.save_for_backward(hidden, weight, targets, normalizer, entropy)
+        return log_prob, entropy
+
+    @staticmethod
+    def backward(ctx: Any, grad_log_prob: Tensor, grad_entropy: Tensor) -> Any:
+        hidden, weight, targets, normalizer, entropy = ctx.saved_tensors
+        _, chunk_size, first, _ = ctx.layout
+        temperature = ctx.layout[0]
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
+        for start in range(0, hidden.shape[0], chunk_size):
+            piece = slice(start, start + chunk_size)
+            logits = _scaled_logits(hidden[piece], weight, ctx.layout)
+            log_p = logits - normalizer[piece, None]
+            p = torch.exp(log_p)
+            g_lp, g_h = grad_log_prob[piece, None], grad_entropy[piece, None]
+            grad_logits = p * (-g_lp - g_h * (log_p + entropy[piece, None]))
+            local, here = _local_targets(targets[piece], first, logits.shape[1])
+            rows = torch.nonzero(here)[:, 0]
+            grad_logits[rows, local[rows]] += g_lp[rows, 0]
+            grad_logits = (grad_logits / temperature).to(hidden.dtype)
+            real = weight[: logits.shape[1]]
+            grad_hidden[piece] = grad_logits @ real
+            grad_weight[: logits.shape[1]] += (grad_logits.t() @ hidden[piece]).float()
+        return grad_hidden, grad_weight.to(weight.dtype), None, None, None, None, None
+
+
+def _scaled_logits(hidden: Tensor, weight: Tensor, layout: tuple[float, int, int, int]) -> Tensor:
+    """fp32 logits of the rank's real vocabulary rows; padded rows take no part in the softmax."""
+    temperature, _, _, real_rows = layout
+    return (hidden @ weight[: max(real_rows, 0)].t()).float() / temperature
+
+
+def _local_targets(targets: Tensor, first: int, rows: int) -> tuple[Tensor, Tensor]:
+    local = targets - first
+    return local, (local >= 0) & (local < rows)
+
+
+def _pick(logits: Tensor, local: Tensor, here: Tensor) -> Tensor:
+    picked = torch.zeros(len(logits), dtype=logits.dtype, device=logits.device)
+    rows = torch.nonzero(here)[:, 0]
+    picked[rows] = logits[rows, local[rows]]
+    return picked
+
+
+def vocab_parallel_log_prob(
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    *,
+    temperature: float,
+    vocab_size: int,
+    chunk_size: int,
+    group: Any,
+) -> tuple[Tensor, Tensor]:
+    """Log-probs of ``targets`` and entropies, both fp32 [R], equal on every rank of ``group``.
+
+    Args:
+        hidden: [R, h], the same on every rank of ``group``; its gradient is this rank's part only
+            and must be summed over the group (see ``gather_hidden``).
+        weight: [V_padded / TP, h], this rank's rows of the output layer.
+        targets: int64 [R].
+        temperature: sampling temperature that divides the logits.
+        vocab_size: rows that are real tokens; padding behind them is ignored.
+        chunk_size: tokens whose logits exist at once.
+        group: tensor parallel process group.
+    """
+    result: tuple[Tensor, Tensor] = _VocabParallelLogProb.apply(
+        hidden, weight, targets, temperature, vocab_size, chunk_size, group
+    )
+    return result

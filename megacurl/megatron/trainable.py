@@ -1,0 +1,116 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""A model with its gradients, optimizer and schedule on this rank: what actor and critic share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+from megatron.core.optimizer import OptimizerConfig as MegatronOptimizerConfig
+from megatron.core.optimizer import get_megatron_optimizer
+from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
+
+from megacurl.config.schema import OptimizerConfig, ParallelConfig
+from megacurl.megatron import cpu
+from megacurl.megatron.packing import PackedBatch
+from megacurl.megatron.pipeline import Extract, Loss, forward_backward, forward_only
+
+
+class Trainable:
+    """Forward passes and optimizer steps over packed micro-batches."""
+
+    @cpu.on_megatron_device
+    def __init__(
+        self,
+        name: str,
+        network: Any,
+        config: OptimizerConfig,
+        parallel: ParallelConfig,
+        *,
+        lr: float,
+        total_steps: int,
+    ) -> None:
+        """
+        Args:
+            name: "actor" or "critic", for error messages.
+            network: this rank's part of the model.
+            config: AdamW, schedule, clipping.
+            parallel: whether optimizer state is sharded over DP.
+            lr: peak learning rate.
+            total_steps: optimizer steps of the whole run, over which the rate decays.
+        """
+        self.name = name
+        self.network = network
+        self.ddp = DistributedDataParallel(
+            network.config,
+            DistributedDataParallelConfig(
+                grad_reduce_in_fp32=True,
+                use_distributed_optimizer=parallel.use_distributed_optimizer,
+            ),
+            network,
+        )
+        self.optimizer = get_megatron_optimizer(
+            MegatronOptimizerConfig(
+                optimizer="adam",
+                lr=lr,
+                min_lr=min(config.min_lr, lr),
+                weight_decay=config.weight_decay,
+                adam_beta1=config.adam_beta1,
+                adam_beta2=config.adam_beta2,
+                adam_eps=config.adam_eps,
+                clip_grad=config.clip_grad or math.inf,  # 0 would also turn off the norm we report
+                bf16=network.config.bf16,
+                params_dtype=network.config.params_dtype,
+                use_distributed_optimizer=parallel.use_distributed_optimizer,
+            ),
+            [self.ddp],
+        )
+        decay_steps = config.lr_decay_iters or total_steps
+        self.scheduler = OptimizerParamScheduler(
+            self.optimizer,
+            init_lr=0.0,
+            max_lr=lr,
+            min_lr=min(config.min_lr, lr),
+            lr_warmup_steps=config.lr_warmup_iters,
+            lr_decay_steps=max(decay_steps, config.lr_warmup_iters + 1),
+            lr_decay_style=config.lr_decay_style,
+            start_wd=config.weight_decay,
+            end_wd=config.weight_decay,
+            wd_incr_steps=1,
+            wd_incr_style="constant",
+        )
+
+    def forward(self, batches: Sequence[PackedBatch], extract: Extract) -> list[Any]:
+        """See ``pipeline.forward_only``."""
+        return forward_only(self.ddp, batches, extract)
+
+    def accumulate(self, batches: Sequence[PackedBatch], loss: Loss) -> list[Any]:
+        """Gradients of the summed losses, in place of older ones; see ``forward_backward``."""
+        self.ddp.zero_grad_buffer()
+        self.optimizer.zero_grad()
+        return forward_backward(self.ddp, batches, loss)
+
+    @cpu.on_megatron_device
+    def apply(self) -> float:
+        """One optimizer step; returns the global gradient norm before clipping.
+
+        Raises:
+            FloatingPointError: if the norm is not finite; the weights are then unusable and the
+                run must go on from its last checkpoint.
+        """
+        self.scheduler.step(increment=1)
+        _, grad_norm, _ = self.optimizer.step()
+        if not math.isfinite(grad_norm):
+            raise FloatingPointError(
+                f"the {self.name}'s gradient norm is {grad_norm}: resume from the last checkpoint "
+                "with a lower learning rate, or look for non-finite rewards or log-probs"
+            )
+        return float(grad_norm)
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of the last step."""
+        rate: float = self.optimizer.param_groups[0]["lr"]
+        return rate

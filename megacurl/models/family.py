@@ -1,0 +1,113 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The registry of model families. A family is one file that defines a ``Family`` and registers it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from megacurl.models.shape import ModelShape, RopeScaling
+from megacurl.models.weight_map import WeightMap
+from megacurl.utils.names import nearest_hint
+
+HFConfig = Mapping[str, Any]
+
+_FAMILY_MODULES = {"qwen2": "megacurl.models.qwen2", "llama": "megacurl.models.llama"}
+"""``model_type`` of an HF config -> the module that defines ``FAMILY``."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """read_shape: HF config -> shape (ValueError for what the family cannot train).
+    weight_map: shape, make_vocab_size_divisible_by -> the map between HF and Megatron parameters.
+    """
+
+    name: str
+    read_shape: Callable[[HFConfig], ModelShape]
+    weight_map: Callable[[ModelShape, int], WeightMap]
+
+
+def get_family(model_type: str) -> Family:
+    """The family of an HF ``model_type``; ValueError with the nearest name if there is none."""
+    if model_type not in _FAMILY_MODULES:
+        raise ValueError(
+            f"model_type {model_type!r} is not supported{nearest_hint(model_type, _FAMILY_MODULES)}; "
+            f"supported: {', '.join(sorted(_FAMILY_MODULES))}"
+        )
+    family: Family = importlib.import_module(_FAMILY_MODULES[model_type]).FAMILY
+    return family
+
+
+def read_hf_config(folder: str | Path) -> dict[str, Any]:
+    """The config.json of an HF folder; errors name the folder."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} does not exist; --hf-checkpoint must be a Hugging Face model folder"
+        )
+    try:
+        config: dict[str, Any] = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    return config
+
+
+def load_shape(folder: str | Path) -> tuple[Family, ModelShape]:
+    """Family and shape of the model in an HF folder."""
+    config = read_hf_config(folder)
+    family = get_family(str(config.get("model_type", "")))
+    try:
+        return family, family.read_shape(config)
+    except KeyError as error:
+        raise ValueError(f"{Path(folder) / 'config.json'} lacks the field {error}") from error
+
+
+def read_decoder_shape(config: HFConfig, *, family: str, qkv_bias: bool) -> ModelShape:
+    """The fields that Llama-like configs share; KeyError for a missing one."""
+    refuse(config, "hidden_act", "silu")
+    theta, scaling = read_rope(config)
+    heads = int(config["num_attention_heads"])
+    return ModelShape(
+        family=family,
+        num_layers=int(config["num_hidden_layers"]),
+        hidden_size=int(config["hidden_size"]),
+        ffn_hidden_size=int(config["intermediate_size"]),
+        num_attention_heads=heads,
+        num_query_groups=int(config.get("num_key_value_heads") or heads),
+        head_dim=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
+        vocab_size=int(config["vocab_size"]),
+        max_position_embeddings=int(config["max_position_embeddings"]),
+        rope_theta=theta,
+        rope_scaling=scaling,
+        norm_eps=float(config.get("rms_norm_eps", 1e-6)),
+        qkv_bias=qkv_bias,
+        tied=bool(config.get("tie_word_embeddings", False)),
+    )
+
+
+def read_rope(config: HFConfig) -> tuple[float, RopeScaling | None]:
+    """Rope base and scaling, from the fields of transformers 5 or of earlier versions."""
+    rope = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    theta = float(rope.get("rope_theta") or config.get("rope_theta") or 10000.0)
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    if kind == "default":
+        return theta, None
+    constants = ("low_freq_factor", 1.0), ("high_freq_factor", 4.0)
+    fixed = (*constants, ("original_max_position_embeddings", 8192))
+    if kind != "llama3" or any(float(rope.get(name, value)) != value for name, value in fixed):
+        raise ValueError(
+            f"rope scaling {rope} is not supported; supported: none, or llama3 with "
+            + ", ".join(f"{name} {value}" for name, value in fixed)
+        )
+    return theta, RopeScaling(factor=float(rope["factor"]))
+
+
+def refuse(config: HFConfig, field: str, supported: object) -> None:
+    """ValueError if a config field that the family cannot train has another value."""
+    value = config.get(field, supported)
+    if value != supported:
+        raise ValueError(f"config.json has {field}={value!r}; only {supported!r} is supported")

@@ -1,0 +1,97 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""HF safetensors straight into this rank's shards: only the needed rows and columns are read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from megatron.core import parallel_state
+from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
+from safetensors import safe_open
+
+from megacurl.models.weight_map import WeightMap
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+
+
+def tensor_files(folder: str | Path) -> dict[str, Path]:
+    """HF parameter name -> the safetensors file that holds it.
+
+    Raises:
+        FileNotFoundError: if the folder has no safetensors or lacks a file that its index names.
+    """
+    folder = Path(folder)
+    if (folder / INDEX).is_file():
+        names: dict[str, str] = json.loads((folder / INDEX).read_text())["weight_map"]
+        missing = sorted({f for f in names.values() if not (folder / f).is_file()})
+        if missing:
+            raise FileNotFoundError(f"{folder / INDEX} names files that are missing: {missing}")
+        return {name: folder / file for name, file in names.items()}
+    if not (folder / SINGLE).is_file():
+        raise FileNotFoundError(
+            f"{folder} has neither {SINGLE} nor {INDEX}; convert the weights to safetensors first"
+        )
+    with safe_open(folder / SINGLE, framework="pt") as file:
+        return dict.fromkeys(file.keys(), folder / SINGLE)
+
+
+class _Reader:
+    """Slices of tensors, with every file opened once."""
+
+    def __init__(self, files: dict[str, Path], stack: contextlib.ExitStack) -> None:
+        self._files, self._stack = files, stack
+        self._open: dict[Path, Any] = {}
+
+    def slice(self, name: str) -> Any:
+        if name not in self._files:
+            raise KeyError(f"the checkpoint lacks the tensor {name!r}")
+        path = self._files[name]
+        if path not in self._open:
+            self._open[path] = self._stack.enter_context(safe_open(path, framework="pt"))
+        return self._open[path].get_slice(name)
+
+
+def local_parameters(network: Any) -> Iterator[tuple[str, torch.nn.Parameter, int]]:
+    """(name, parameter, number of the stage's first layer) of this rank's model."""
+    first_layer = get_transformer_layer_offset(network.config)
+    for name, parameter in network.named_parameters():
+        yield name, parameter, first_layer
+
+
+def load_hf_weights(
+    network: Any, folder: str | Path, weight_map: WeightMap, *, skip_head: bool
+) -> None:
+    """Fill this rank's parameters.
+
+    Args:
+        network: the rank's part of the model.
+        folder: HF folder.
+        weight_map: of the model's family.
+        skip_head: leave ``output_layer`` alone (a critic's value head is no HF tensor).
+
+    Raises:
+        ValueError: if a tensor has another shape than the model needs.
+    """
+    tp_rank = parallel_state.get_tensor_model_parallel_rank()
+    tp_size = parallel_state.get_tensor_model_parallel_world_size()
+    with contextlib.ExitStack() as stack, torch.no_grad():
+        reader = _Reader(tensor_files(folder), stack)
+        for name, parameter, first_layer in local_parameters(network):
+            if skip_head and name.startswith("output_layer."):
+                continue
+            entry = weight_map.find(name, first_layer)
+            sources = [reader.slice(hf) for hf in entry.hf]
+            shard = entry.cut.to_shard(sources, tp_rank, tp_size)
+            if shard.shape != parameter.shape:
+                raise ValueError(
+                    f"{', '.join(entry.hf)} in {folder} gives shape {tuple(shard.shape)} for "
+                    f"{entry.megatron}, the model has {tuple(parameter.shape)}; "
+                    "config.json and weights do not belong together"
+                )
+            parameter.copy_(shard)

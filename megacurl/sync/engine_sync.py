@@ -1,0 +1,103 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Trainer weights into the embedded engine of every rank, proven by version and checksum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from megacurl.megatron.groups import Grid
+from megacurl.rollout.digest import combine_digests, tensor_digest
+from megacurl.rollout.engine import RolloutEngine
+from megacurl.rollout.types import TensorMeta, dtype_name
+from megacurl.sync.gather import gather_hf_weights, plan_gather
+
+
+class SyncError(RuntimeError):
+    """An engine does not hold the trainer's weights; no rank may generate."""
+
+
+class WeightSync:
+    """Sends the policy to this rank's engine; the plan is made once.
+
+    Errors are collected and raised on all ranks together: a rank whose engine failed goes on taking
+    part in the gathers, else the others would wait for it.
+    """
+
+    def __init__(
+        self, network: Any, engine: RolloutEngine, grid: Grid, *, bucket_bytes: int
+    ) -> None:
+        self.network, self.engine, self.grid = network, engine, grid
+        self.plan = plan_gather(network, network.weight_map, grid, bucket_bytes)
+        self.dtypes = {meta.name: _dtype(meta.dtype) for meta in engine.manifest()}
+
+    def __call__(self, version: int) -> str:
+        """Send the present weights as ``version``; collective. Returns their digest.
+
+        Raises:
+            SyncError: on every rank, naming the ranks and what went wrong there.
+        """
+        self.engine.pause()
+        problem = self._send(version)
+        self._raise_together(problem)
+        self.engine.resume()
+        return self.engine.digest()
+
+    def _send(self, version: int) -> str | None:
+        """None, or what went wrong on this rank."""
+        problem: str | None = None
+        update = None
+        try:
+            update = self.engine.open_update(self._manifest(), version)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        digests: dict[str, int] = {}
+        for bucket in gather_hf_weights(
+            self.network, self.network.weight_map, self.plan, self.grid
+        ):
+            named = [(name, self._cast(name, tensor)) for name, tensor in bucket]
+            digests.update((name, tensor_digest(tensor)) for name, tensor in named)
+            if update is None or problem is not None:
+                continue
+            try:
+                update.load(named)
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+        if update is None or problem is not None:
+            return problem
+        try:
+            update.commit()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return self._verify(version, combine_digests(digests))
+
+    def _verify(self, version: int, expected: str) -> str | None:
+        if self.engine.weight_version != version:
+            return f"the engine reports version {self.engine.weight_version}, not {version}"
+        actual = self.engine.digest()
+        if actual != expected:
+            return f"the engine's weights have checksum {actual}, the trainer sent {expected}"
+        return None
+
+    def _manifest(self) -> list[TensorMeta]:
+        return [
+            TensorMeta(name, shape, dtype_name(self.dtypes.get(name, planned.dtype)))
+            for planned in self.plan.parameters
+            for name, shape in planned.hf_shapes(self.grid.tp_size)
+        ]
+
+    def _cast(self, name: str, tensor: Tensor) -> Tensor:
+        return tensor.to(self.dtypes.get(name, tensor.dtype))
+
+    def _raise_together(self, problem: str | None) -> None:
+        found = self.grid.gather_objects(problem)
+        problems = [f"rank {rank}: {text}" for rank, text in enumerate(found) if text is not None]
+        if problems:
+            raise SyncError("weight sync failed: " + "; ".join(problems))
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype

@@ -1,0 +1,37 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The trained policy as a Hugging Face folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from megacurl.megatron.groups import Grid
+from megacurl.models.export_hf import HFWriter, copy_companions
+from megacurl.sync.gather import gather_hf_weights, plan_gather
+from megacurl.utils.files import atomic_directory
+
+_BUCKET_BYTES = 256 << 20
+
+
+def export_hf(network: Any, source: str | Path, target: str | Path, grid: Grid) -> None:
+    """Write ``network`` to ``target``; collective over all ranks, rank 0 writes.
+
+    Args:
+        network: this rank's part of a policy.
+        source: HF folder that the policy came from; its config and tokenizer files are copied.
+        target: folder to write; it appears complete or not at all, and replaces an older one.
+    """
+    plan = plan_gather(network, network.weight_map, grid, _BUCKET_BYTES)
+    buckets = gather_hf_weights(network, network.weight_map, plan, grid)
+    if grid.rank == 0:
+        with atomic_directory(Path(target)) as folder:
+            writer = HFWriter(folder)
+            for bucket in buckets:
+                writer.add(bucket)
+            writer.close()
+            copy_companions(Path(source), folder, plan.parameters[0].dtype)
+    else:
+        for _ in buckets:
+            pass
+    grid.barrier()

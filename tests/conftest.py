@@ -1,0 +1,42 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Fixtures that the whole session shares: gloo worlds and tiny model folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.world import World
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def world() -> Iterator[Callable[[int], World]]:
+    """world(n): the session's world of n ranks, started at its first use."""
+    worlds: dict[int, World] = {}
+
+    def of_size(size: int) -> World:
+        return worlds.setdefault(size, World(size))
+
+    yield of_size
+    for started in worlds.values():
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """tiny_model(kind): the folder of a random model, made at its first use (see tests/tiny.py)."""
+    made: dict[str, Path] = {}
+
+    def of_kind(kind: str) -> Path:
+        if kind not in made:
+            from tests.tiny import make_model
+
+            made[kind] = make_model(tmp_path_factory.mktemp("models") / kind, kind)
+        return made[kind]
+
+    return of_kind

@@ -1,0 +1,225 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""What the tests ask every rank of a gloo world to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from megatron.core import parallel_state
+from torch import Tensor
+
+from megacurl.config.schema import Config
+from megacurl.experience import make_experience
+from megacurl.megatron import groups
+from megacurl.megatron.actor import Actor
+from megacurl.megatron.critic import Critic
+from megacurl.megatron.groups import Grid
+from megacurl.megatron.packing import PackedBatch, pack
+from megacurl.megatron.pipeline import forward_only
+from megacurl.megatron.shard import Shard
+from megacurl.models.builder import build_model
+from megacurl.rollout.registry import create_engine
+from megacurl.rollout.types import Request, SamplingSpec
+from megacurl.sync.engine_sync import WeightSync
+from megacurl.sync.export import export_hf
+from megacurl.sync.gather import gather_hf_weights, plan_gather
+from megacurl.trajectory import Trajectory
+
+
+def settings(folder: Path | str, **flat: Any) -> Config:
+    """A Config with flat field overrides."""
+    config = Config()
+    sections = {}
+    for section in dataclasses.fields(config):
+        part = getattr(config, section.name)
+        names = {f.name for f in dataclasses.fields(part)}
+        chosen = {k: v for k, v in flat.items() if k in names}
+        sections[section.name] = dataclasses.replace(part, **chosen)
+    config = dataclasses.replace(config, **sections)
+    return dataclasses.replace(
+        config, model=dataclasses.replace(config.model, hf_checkpoint=str(folder))
+    )
+
+
+_LAYOUTS: dict[tuple[int, int], dict[str, Any]] = {}
+"""Megatron's groups of the layouts seen so far in this process, by (TP, PP)."""
+
+
+def enter(config: Config) -> Grid:
+    """Megatron's groups for the layout of ``config`` in the world that exists.
+
+    Groups are kept and put back: every gloo group has threads, which Megatron's
+    ``destroy_model_parallel`` does not end.
+    """
+    parallel = config.parallel
+    key = parallel.tensor_model_parallel_size, parallel.pipeline_model_parallel_size
+    names = [n for n in vars(parallel_state) if n.startswith("_") and not n.startswith("__")]
+    if key in _LAYOUTS:
+        vars(parallel_state).update(_LAYOUTS[key])
+        return groups.current_grid()
+    if parallel_state.is_initialized():
+        parallel_state.destroy_model_parallel()
+    grid = groups.initialize(parallel, config.training.seed)
+    _LAYOUTS[key] = {n: vars(parallel_state)[n] for n in names}
+    return grid
+
+
+def logits(config: Config, sequences: list[list[int]]) -> list[Tensor] | None:
+    """Full logits of every sequence, from one packed forward; on the last stage's first TP rank."""
+    grid = enter(config)
+    network = build_model("actor", config.model.hf_checkpoint, config.model, config.parallel)
+    multiple = grid.tp_size if config.parallel.sequence_parallel else 1
+    batch = pack(
+        [s[:1] for s in sequences], [s[1:] for s in sequences], device=grid.device, multiple=multiple
+    )
+
+    def every_logit(hidden: Tensor, batch: PackedBatch) -> Tensor:
+        local = hidden[0] @ network.head_weight.t()
+        parts = [torch.empty_like(local) for _ in range(grid.tp_size)]
+        dist.all_gather(parts, local, group=parallel_state.get_tensor_model_parallel_group())
+        return torch.cat(parts, dim=1)[:, : network.shape.vocab_size]
+
+    (result,) = forward_only(network, [batch], every_logit) or (None,)
+    if result is None or grid.tp_rank:
+        return None
+    return list(result[: sum(map(len, sequences))].split([len(s) for s in sequences]))
+
+
+def round_trip(config: Config, target: Path) -> None:
+    """HF -> Megatron -> HF."""
+    grid = enter(config)
+    network = build_model("actor", config.model.hf_checkpoint, config.model, config.parallel)
+    export_hf(network, config.model.hf_checkpoint, target, grid)
+
+
+def _whole(network: Any, grid: Grid, what: str) -> dict[str, Tensor]:
+    """Weights or gradients of the trunk by HF name, and of the output layer by its own."""
+    plan = plan_gather(network, network.weight_map, grid, 1 << 20)
+
+    def read(parameter: torch.nn.Parameter) -> Tensor:
+        tensor: Tensor = parameter.main_grad if what == "grad" else parameter.detach()
+        return tensor.clone()
+
+    whole = {
+        name: tensor
+        for bucket in gather_hf_weights(network, network.weight_map, plan, grid, read)
+        for name, tensor in bucket
+    }
+    return whole
+
+
+def _value_head(network: Any, grid: Grid, what: str) -> Tensor:
+    local = torch.zeros(1, network.config.hidden_size)
+    if grid.is_last_stage:
+        weight = network.output_layer.weight
+        local = (weight.main_grad if what == "grad" else weight.detach()).clone()
+    return grid.sum_over_owners(local) / grid.dp_size
+
+
+def train_once(
+    config: Config, trajectories: list[Trajectory], difficulty: dict[str, float]
+) -> dict[str, Any]:
+    """Values, log-probs, experience and one update of both models; everything comparable."""
+    grid = enter(config)
+    folder = config.model.hf_checkpoint
+    actor = Actor(
+        build_model("actor", folder, config.model, config.parallel), config, grid, total_steps=10
+    )
+    critic = Critic(
+        build_model("critic", folder, config.model, config.parallel), config, grid, total_steps=10
+    )
+    _give_head_something(critic, grid)
+    shard = Shard(trajectories, config, grid, step=0)
+    values = critic.values(shard)
+    old = actor.log_probs(shard)
+    experience = make_experience(shard, values, difficulty, config, grid, warming_up=False, old=old)
+    before = _whole(actor.network, grid, "weight")
+    critic_metrics = critic.update(shard, values, experience.returns)
+    actor_metrics = actor.update(shard, old, experience.advantages)
+    after = _whole(actor.network, grid, "weight")
+    result: dict[str, Any] = {
+        "metrics": experience.metrics | critic_metrics | actor_metrics,
+        "update": {name: after[name] - before[name] for name in after},
+        "values": _by_trajectory(shard, values.values, grid),
+        "log_probs": _by_trajectory(shard, old.log_probs, grid),
+    }
+    if not config.parallel.use_distributed_optimizer:  # otherwise a rank holds a part only
+        result["grad"] = _whole(actor.network, grid, "grad")
+        result["critic_head_grad"] = _value_head(critic.network, grid, "grad")
+    return result
+
+
+def _give_head_something(critic: Critic, grid: Grid) -> None:
+    """A value head that is not zero, the same in every layout, seen by the optimizer too."""
+    if grid.is_last_stage:
+        weight = critic.network.output_layer.weight
+        with torch.no_grad():
+            weight.copy_(torch.linspace(-0.5, 0.5, weight.numel()).view_as(weight))
+    critic.trainable.optimizer.reload_model_params()
+
+
+def _by_trajectory(shard: Shard, tokens: Tensor, grid: Grid) -> Tensor:
+    """[N] sums over the tokens of each trajectory, weighted by position, on every rank."""
+    sums = torch.zeros(len(shard.order), dtype=torch.float64)
+    if grid.is_last_stage:
+        bounds = shard.cu_seqlens.tolist()
+        for i, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            sums[i] = (tokens[a:b].double() * torch.arange(1, b - a + 1)).sum()
+    return shard.spread_to_all(sums, grid)
+
+
+def sync_after_update(
+    config: Config, trajectories: list[Trajectory], target: Path
+) -> dict[str, Any]:
+    """Train once, sync into an engine, export; what that engine and a fresh one generate."""
+    grid = enter(config)
+    folder = config.model.hf_checkpoint
+    network = build_model("actor", folder, config.model, config.parallel)
+    engine = create_engine(
+        "transformers",
+        model=folder,
+        load_weights=False,
+        dtype="bfloat16" if config.model.bf16 else "float32",
+    )
+    engine.start()
+    actor = Actor(network, config, grid, total_steps=10)
+    sync = WeightSync(network, engine, grid, bucket_bytes=1 << 14)
+    digests = [sync(0)]
+    shard = Shard(trajectories, config, grid, step=0)
+    old = actor.log_probs(shard)
+    actor.update(shard, old, torch.randn(len(shard.mask), generator=torch.Generator().manual_seed(1)))
+    digests.append(sync(1))
+    export_hf(network, folder, target, grid)
+    requests = [
+        Request(str(i), (1 + i, 5, 9), SamplingSpec(max_tokens=12, temperature=0.0, ignore_eos=True), (0,))
+        for i in range(4)
+    ]
+    ours = [(s.token_ids, s.log_probs) for s in engine.generate(requests)]
+    fresh_engine = create_engine(
+        "transformers", model=target, dtype="bfloat16" if config.model.bf16 else "float32"
+    )
+    fresh_engine.start()
+    fresh = [(s.token_ids, s.log_probs) for s in fresh_engine.generate(requests)]
+    return {
+        "digests": digests,
+        "version": engine.weight_version,
+        "ours": ours,
+        "fresh": fresh,
+        "fresh_digest": fresh_engine.digest(),
+    }
+
+
+def run_training(config: Config) -> None:
+    """The whole of ``megacurl train`` in the world that exists."""
+    from megacurl.run import Run
+    from megacurl.train import train
+
+    run = Run(config, enter(config))
+    try:
+        train(run)
+    finally:
+        run.close()

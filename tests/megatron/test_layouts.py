@@ -1,0 +1,111 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""One training step gives the same numbers in every layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests import jobs
+from tests.tiny import make_trajectories
+from tests.world import World
+
+LAYOUTS = {  # name -> world size, flags
+    "tp2": (2, {"tensor_model_parallel_size": 2}),
+    "tp2-sp": (2, {"tensor_model_parallel_size": 2, "sequence_parallel": True}),
+    "pp2": (2, {"pipeline_model_parallel_size": 2}),
+    "tp2-pp2": (4, {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2}),
+    "tp2-pp2-sp": (
+        4,
+        {
+            "tensor_model_parallel_size": 2,
+            "pipeline_model_parallel_size": 2,
+            "sequence_parallel": True,
+        },
+    ),
+    "dp2": (2, {}),
+    "dp4": (4, {}),
+    "recompute": (
+        2,
+        {"pipeline_model_parallel_size": 2, "recompute_granularity": "full"},
+    ),
+    "small micro-batches": (1, {"max_tokens_per_micro_batch": 40}),
+    "one long row": (1, {"max_tokens_per_micro_batch": 100_000, "log_prob_chunk_size": 7}),
+}
+DIFFICULTY = {"q0": 1.1, "q1": 0.9, "q2": 1.2}
+
+
+def train(
+    world: Callable[[int], World], folder: Path, size: int, flags: dict[str, Any]
+) -> dict[str, Any]:
+    config = jobs.settings(
+        folder,
+        **{
+            "lr": 1e-3,
+            "critic_lr": 1e-3,
+            "lam_critic": 0.9,
+            "clip_grad": 0.1,
+            "weight_decay": 0.0,
+            "entropy_coef": 0.01,
+            "make_vocab_size_divisible_by": 8,
+            "max_tokens_per_micro_batch": 90,
+            **flags,
+        },
+    )
+    trajectories = make_trajectories()
+    results: dict[str, Any] = world(size).run(jobs.train_once, config, trajectories, DIFFICULTY)[0]
+    return results
+
+
+def norm(tensors: dict[str, torch.Tensor]) -> float:
+    return torch.stack([t.double().norm() for t in tensors.values()]).norm().item()
+
+
+@pytest.fixture(scope="module")
+def references(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path]
+) -> Callable[[str, bool], dict[str, Any]]:
+    made: dict[tuple[str, bool], dict[str, Any]] = {}
+
+    def of(kind: str, distributed: bool) -> dict[str, Any]:
+        key = kind, distributed
+        if key not in made:
+            flags = {"use_distributed_optimizer": distributed}
+            made[key] = train(world, tiny_model(kind), 1, flags)
+        return made[key]
+
+    return of
+
+
+@pytest.mark.parametrize("distributed", [True, False], ids=["sharded-adam", "plain-adam"])
+@pytest.mark.parametrize("kind", ["qwen2-tied", "llama-untied"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_same_step_in_every_layout(
+    world: Callable[[int], World],
+    tiny_model: Callable[[str], Path],
+    references: Callable[[str, bool], dict[str, Any]],
+    name: str,
+    kind: str,
+    distributed: bool,
+) -> None:
+    size, flags = LAYOUTS[name]
+    expected = references(kind, distributed)
+    found = train(world, tiny_model(kind), size, {**flags, "use_distributed_optimizer": distributed})
+
+    for metric, value in expected["metrics"].items():
+        assert found["metrics"][metric] == pytest.approx(value, rel=1e-5, abs=1e-6), metric
+    assert expected["metrics"]["actor/grad_norm"] > 0.1  # clipping was at work
+    torch.testing.assert_close(found["values"], expected["values"], rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(found["log_probs"], expected["log_probs"], rtol=1e-5, atol=1e-3)
+    for part, bound in (("grad", 1e-5), ("update", 1e-3)):
+        if part not in expected:
+            continue
+        gap = norm({n: found[part][n] - t for n, t in expected[part].items()})
+        assert gap <= bound * norm(expected[part]), (part, gap, norm(expected[part]))
+    if "critic_head_grad" in expected:
+        torch.testing.assert_close(
+            found["critic_head_grad"], expected["critic_head_grad"], rtol=1e-4, atol=1e-6
+        )
