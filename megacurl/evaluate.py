@@ -1,0 +1,88 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Scores of the present policy on the run's benchmark files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from megacurl.config.schema import Config
+from megacurl.data.chat import encode_prompts
+from megacurl.data.load import load_prompts
+from megacurl.evaluation.benchmark import EvalSet, parse_eval_specs
+from megacurl.evaluation.result import EvalResult
+from megacurl.generation import EncodedPrompt, Generator, ShowProgress
+from megacurl.rollout.types import SamplingSpec
+
+_EVAL_STREAM = -1
+"""Step that evaluation seeds use: every evaluation draws the same random numbers, so that two of
+them differ by the weights alone."""
+
+
+class Evaluator:
+    """The benchmark sets of a run, tokenised once."""
+
+    def __init__(self, config: Config, tokenizer: Any) -> None:
+        self.config = config
+        self.sets: dict[str, list[EncodedPrompt]] = {}
+        for spec in parse_eval_specs(config.eval.eval_prompt_data):
+            prompts = load_prompts(str(spec.path), instruction=config.data.instruction)
+            EvalSet(spec.name, prompts)  # refuses empty sets and repeated ids
+            encoded = encode_prompts(
+                prompts,
+                tokenizer,
+                apply_chat_template=config.data.apply_chat_template,
+                max_prompt_len=config.rollout.rollout_max_prompt_len,
+            )
+            if encoded.dropped_overlong:
+                raise ValueError(
+                    f"eval set {spec.name}: {encoded.dropped_overlong} prompts are longer than "
+                    f"--rollout-max-prompt-len {config.rollout.rollout_max_prompt_len}; raise it, "
+                    "a score over a part of a benchmark means nothing"
+                )
+            self.sets[spec.name] = encoded.items
+
+    def due(self, step: int) -> bool:
+        """Whether the policy is evaluated after ``step`` steps (0: before training)."""
+        settings = self.config.eval
+        if not self.sets:
+            return False
+        if step == 0:
+            return not settings.skip_eval_before_train
+        if step == self.config.training.train_iters:
+            return True
+        return settings.eval_interval is not None and step % settings.eval_interval == 0
+
+    def __call__(
+        self, generator: Generator, step: int, on_progress: ShowProgress | None = None
+    ) -> list[EvalResult]:
+        """Evaluate every set; collective over all ranks."""
+        settings = self.config.eval
+        sampling = SamplingSpec(
+            max_tokens=(
+                settings.eval_max_response_len or self.config.rollout.rollout_max_response_len
+            ),
+            temperature=settings.eval_temperature,
+            top_p=settings.eval_top_p,
+        )
+        results = []
+        for name, prompts in self.sets.items():
+            judged = generator(
+                prompts, settings.n_samples_per_eval_prompt, sampling, _EVAL_STREAM, on_progress
+            )
+            results.append(
+                EvalResult.from_verdicts(
+                    name,
+                    [prompt.id for prompt, _ in prompts],
+                    [[j.verdict.correct for j in row] for row in judged],
+                    [prompt.level for prompt, _ in prompts],
+                    step=step,
+                    weights_version=judged[0][0].sample.version,
+                )
+            )
+        return results
+
+
+def result_path(run_dir: str | Path, name: str, step: int) -> Path:
+    """Where a run keeps the result of an evaluation."""
+    return Path(run_dir) / "eval" / name / f"step_{step:06d}.json"

@@ -1,0 +1,139 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Responses to a batch of questions: dealt to the ranks' engines, judged there, known to all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from megacurl.config.schema import AlgorithmConfig
+from megacurl.data.prompt import Prompt
+from megacurl.megatron.groups import Grid
+from megacurl.rewards.registry import Verifier
+from megacurl.rewards.verdict import Verdict
+from megacurl.rewards.verify import verify_batch
+from megacurl.rollout.engine import RolloutEngine
+from megacurl.rollout.seeds import sample_seed
+from megacurl.rollout.types import Request, Sample, SamplingSpec
+from megacurl.trajectory import Trajectory
+
+EncodedPrompt = tuple[Prompt, list[int]]
+"""A question and its token ids."""
+ShowProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A response and its verdict."""
+
+    sample: Sample
+    verdict: Verdict
+
+
+class Generator:
+    """Samples and judges over all ranks; every rank's engine holds the whole policy.
+
+    A response depends on (seed, step, question, sample number) and the weights, not on the rank
+    that generates it.
+    """
+
+    def __init__(
+        self, engine: RolloutEngine, tokenizer: Any, verifier: Verifier, grid: Grid, seed: int
+    ) -> None:
+        self.engine, self.tokenizer, self.verifier = engine, tokenizer, verifier
+        self.grid, self.seed = grid, seed
+
+    def __call__(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        n: int,
+        sampling: SamplingSpec,
+        step: int,
+        on_progress: ShowProgress | None = None,
+    ) -> list[list[Judged]]:
+        """n judged responses to each of ``prompts``, in order, on every rank; collective.
+
+        Raises:
+            RuntimeError: if an engine produced non-finite probabilities, or holds another weight
+                version than the other ranks' engines.
+        """
+        mine = range(self.grid.rank, len(prompts), self.grid.world_size)
+        requests = [
+            Request(
+                id=str(i),
+                prompt_ids=tuple(prompts[i][1]),
+                sampling=sampling,
+                seeds=tuple(sample_seed(self.seed, step, prompts[i][0].id, k) for k in range(n)),
+            )
+            for i in mine
+        ]
+        samples = self.engine.generate(requests, on_progress=on_progress) if requests else []
+        judged = self._judge(samples, [prompts[i][0].answer for i in mine for _ in range(n)])
+        share = {i: judged[k * n : (k + 1) * n] for k, i in enumerate(mine)}
+        merged: dict[int, list[Judged]] = {}
+        for part in self.grid.gather_objects(share):
+            merged.update(part)
+        self._check(merged)
+        return [merged[i] for i in range(len(prompts))]
+
+    def _judge(self, samples: Sequence[Sample], answers: Sequence[str]) -> list[Judged]:
+        texts = self.tokenizer.batch_decode(
+            [s.token_ids for s in samples], skip_special_tokens=True
+        )
+        finished = [s.finish_reason == "stop" for s in samples]
+        verdicts = verify_batch(self.verifier, texts, answers, finished)
+        return [Judged(s, v) for s, v in zip(samples, verdicts, strict=True)]
+
+    @staticmethod
+    def _check(merged: dict[int, list[Judged]]) -> None:
+        everyone = [j.sample for group in merged.values() for j in group]
+        broken = sum(s.finish_reason == "error" for s in everyone)
+        if broken:
+            raise RuntimeError(
+                f"{broken} of {len(everyone)} responses ended in non-finite probabilities; the "
+                "policy has diverged: resume from an earlier checkpoint with a lower --lr"
+            )
+        versions = sorted({s.version for s in everyone})
+        if len(versions) > 1:
+            raise RuntimeError(f"engines generated with different weight versions {versions}")
+
+
+def to_trajectories(
+    prompts: Sequence[EncodedPrompt],
+    responses: Sequence[Sequence[Judged]],
+    algorithm: AlgorithmConfig,
+) -> list[Trajectory]:
+    """The flat list of a step's trajectories, with the algorithm's rewards."""
+    return [
+        Trajectory(
+            prompt_id=prompt.id,
+            group=group,
+            prompt_ids=tuple(ids),
+            response_ids=tuple(judged.sample.token_ids),
+            log_probs=tuple(judged.sample.log_probs),
+            truncated=judged.sample.finish_reason != "stop",
+            version=judged.sample.version,
+            correct=judged.verdict.correct,
+            reward=(
+                algorithm.reward_correct if judged.verdict.correct else algorithm.reward_wrong
+            ),
+            parsed=judged.verdict.parsed,
+            timeout=judged.verdict.timeout,
+        )
+        for group, ((prompt, ids), row) in enumerate(zip(prompts, responses, strict=True))
+        for judged in row
+    ]
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Means over a step's trajectories."""
+    count = len(trajectories)
+    return {
+        "rollout/accuracy": sum(t.correct for t in trajectories) / count,
+        "rollout/reward_mean": sum(t.reward for t in trajectories) / count,
+        "rollout/length_mean": sum(len(t.response_ids) for t in trajectories) / count,
+        "rollout/truncated": sum(t.truncated for t in trajectories) / count,
+        "reward/unparsed": sum(not t.parsed for t in trajectories) / count,
+        "reward/timeout": sum(t.timeout for t in trajectories) / count,
+    }

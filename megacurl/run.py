@@ -1,0 +1,216 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""A run put together from its settings: models, engine, data, metrics; and its saved state."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.schema import Config
+from megacurl.config.yaml_file import dump_yaml
+from megacurl.curriculum.cvpo import CVPOCurriculum
+from megacurl.data.chat import encode_prompts
+from megacurl.data.cursor import PromptCursor
+from megacurl.data.load import load_prompts
+from megacurl.evaluate import Evaluator, result_path
+from megacurl.evaluation.result import EvalResult
+from megacurl.evaluation.table import print_before_after
+from megacurl.generation import EncodedPrompt, Generator
+from megacurl.megatron import checkpoint
+from megacurl.megatron.actor import Actor, PolicyScorer
+from megacurl.megatron.critic import Critic
+from megacurl.megatron.groups import Grid
+from megacurl.models.builder import build_model
+from megacurl.observe.logger import MetricLogger
+from megacurl.observe.progress import Progress
+from megacurl.observe.timers import Timers
+from megacurl.rewards.registry import get_verifier
+from megacurl.rollout.registry import create_engine
+from megacurl.rollout.types import SamplingSpec
+from megacurl.sync.engine_sync import WeightSync
+from megacurl.sync.export import export_hf
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """Everything a training loop works with. Building it is collective over all ranks."""
+
+    def __init__(self, config: Config, grid: Grid) -> None:
+        self.config, self.grid = config, grid
+        self.folder = Path(config.run.run_dir)
+        self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
+        state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
+        self.step = int(state.get("step", 0))
+        self.version = int(state.get("version", 0))
+        self._open_outputs()
+        self._build_data()
+        self._build_models()
+        self.curriculum = CVPOCurriculum(config.cvpo)
+        self.warming_up = not critic_warmup_done(0, float("inf"), float("-inf"), config.algorithm)
+        if self.resumed:
+            self._restore(self.resumed, state)
+        self._build_engine()
+
+    def _open_outputs(self) -> None:
+        config, first = self.config, self.grid.rank == 0
+        sinks = ["jsonl"]
+        sinks += ["tensorboard"] if config.run.tensorboard else []
+        sinks += ["wandb"] if config.run.wandb_project else []
+        self.logger = MetricLogger(
+            self.folder, sinks, self.step if self.resumed else None, enabled=first
+        )
+        if first:
+            dump_yaml(config, self.folder / "config.yaml")
+        synchronize = torch.cuda.synchronize if self.grid.device.type == "cuda" else None
+        self.timers = Timers(synchronize)
+        self.progress = Progress(config.training.train_iters, self.step, enabled=first)
+
+    def _build_data(self) -> None:
+        config = self.config
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(config.model.hf_checkpoint)
+        prompts = load_prompts(
+            config.data.prompt_data,
+            dedupe=config.data.dedupe,
+            conflicts=config.data.conflicts,
+            instruction=config.data.instruction,
+        )
+        encoded = encode_prompts(
+            prompts,
+            self.tokenizer,
+            apply_chat_template=config.data.apply_chat_template,
+            max_prompt_len=config.rollout.rollout_max_prompt_len,
+        )
+        self.progress.note(
+            f"{len(encoded.items)} questions from {config.data.prompt_data}"
+            + (f" ({encoded.dropped_overlong} too long)" if encoded.dropped_overlong else "")
+        )
+        self.cursor: PromptCursor[EncodedPrompt] = PromptCursor(
+            encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
+        )
+        self.evaluator = Evaluator(config, self.tokenizer)
+        self.sampling = SamplingSpec(
+            max_tokens=config.rollout.rollout_max_response_len,
+            temperature=config.rollout.rollout_temperature,
+        )
+
+    def _build_models(self) -> None:
+        config, grid = self.config, self.grid
+        policy, training = config.model.hf_checkpoint, config.training
+        responses = training.rollout_batch_size * training.n_samples_per_prompt
+        actor_batch = training.global_batch_size or responses
+        critic_batch = training.critic_global_batch_size or actor_batch
+
+        def build(role: Any, folder: str) -> Any:
+            return build_model(role, folder, config.model, config.parallel)
+
+        self.actor = Actor(
+            build("actor", policy),
+            config,
+            grid,
+            training.train_iters * training.ppo_epochs * (responses // actor_batch),
+        )
+        self.critic = Critic(
+            build("critic", config.model.critic_hf_checkpoint or policy),
+            config,
+            grid,
+            training.train_iters * training.critic_epochs * (responses // critic_batch),
+        )
+        self.reference = None
+        if config.algorithm.kl_coef > 0:
+            self.reference = PolicyScorer(build("reference", policy), config, grid)
+
+    def _build_engine(self) -> None:
+        config, grid = self.config, self.grid
+        self.engine = create_engine(
+            config.rollout.rollout_engine,
+            model=config.model.hf_checkpoint,
+            load_weights=False,
+            dtype="bfloat16" if config.model.bf16 else "float32",
+            device=str(grid.device),
+            max_batch_size=config.rollout.rollout_max_batch_size,
+        )
+        self.engine.start()
+        self.sync = WeightSync(
+            self.actor.network,
+            self.engine,
+            grid,
+            bucket_bytes=config.rollout.sync_bucket_mb << 20,
+        )
+        verifier = get_verifier(config.data.verifier)
+        self.generator = Generator(
+            self.engine, self.tokenizer, verifier, grid, config.training.seed
+        )
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint holds of the models."""
+        return {"actor": self.actor.trainable, "critic": self.critic.trainable}
+
+    def _restore(self, folder: Path, state: dict[str, Any]) -> None:
+        checkpoint.load_checkpoint(folder, self.parts)
+        self.cursor.load_state_dict(state["cursor"])
+        self.curriculum.load_state_dict(state["curriculum"])
+        self.warming_up = bool(state["warming_up"])
+        self.progress.note(f"resumed from {folder} after step {self.step}")
+
+    def save_if_due(self) -> None:
+        """Checkpoint at the interval and after the last step; collective."""
+        settings = self.config.run
+        last = self.step == self.config.training.train_iters
+        due = settings.save_interval is not None and self.step % settings.save_interval == 0
+        if not (last or due):
+            return
+        state = {
+            "version": self.version,
+            "warming_up": self.warming_up,
+            "cursor": self.cursor.state_dict(),
+            "curriculum": self.curriculum.state_dict(),
+        }
+        checkpoint.save_checkpoint(
+            self.folder / "checkpoints",
+            self.step,
+            self.parts,
+            state,
+            self.grid,
+            settings.keep_checkpoints,
+        )
+
+    def evaluate_if_due(self) -> dict[str, float]:
+        """Metrics of the evaluation after the present step, if one is due; collective."""
+        if not self.evaluator.due(self.step):
+            return {}
+        metrics: dict[str, float] = {}
+        show = self.show_progress("evaluate")
+        for result in self.evaluator(self.generator, self.step, show):
+            if self.grid.rank == 0:
+                result.save(result_path(self.folder, result.set_name, self.step))
+            metrics |= result.metrics()
+        return metrics
+
+    def show_progress(self, what: str) -> Any:
+        """A callback for long work inside a step."""
+        return lambda done, total: self.progress.sub(what, done, total)
+
+    def finish(self) -> None:
+        """Export the policy, print before and after; collective."""
+        if self.config.run.export_hf:
+            target = self.folder / "hf"
+            export_hf(self.actor.network, self.config.model.hf_checkpoint, target, self.grid)
+            self.progress.note(f"trained policy: {target}")
+        if self.grid.rank == 0:
+            for name in self.evaluator.sets:
+                before, after = (result_path(self.folder, name, s) for s in (0, self.step))
+                if before.is_file() and after.is_file() and before != after:
+                    print_before_after(EvalResult.load(before), EvalResult.load(after))
+
+    def close(self) -> None:
+        """Close files and engine."""
+        self.progress.close()
+        self.logger.close()
+        self.engine.shutdown()

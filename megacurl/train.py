@@ -1,0 +1,124 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The training loop: read ``train_step`` and you know the method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.schema import Config
+from megacurl.experience import make_experience
+from megacurl.generation import rollout_metrics, to_trajectories
+from megacurl.megatron import groups
+from megacurl.megatron.actor import LogProbs
+from megacurl.megatron.shard import Shard
+from megacurl.run import Run
+from megacurl.trajectory import Trajectory
+
+
+def train_step(run: Run) -> dict[str, float]:
+    """Roll out, judge, weigh, update critic and actor, hand the new policy to the engine."""
+    config, timers = run.config, run.timers
+
+    with timers("generate"):
+        prompts = run.cursor.next(config.training.rollout_batch_size)
+        responses = run.generator(
+            prompts,
+            config.training.n_samples_per_prompt,
+            run.sampling,
+            run.step,
+            run.show_progress("generate"),
+        )
+    trajectories = to_trajectories(prompts, responses, config.algorithm)
+    difficulty = run.curriculum.observe(
+        [t.prompt_id for t in trajectories], [t.correct for t in trajectories]
+    )
+
+    with timers("log_prob"):
+        shard = Shard(trajectories, config, run.grid, run.step)
+        values = run.critic.values(shard)
+        old = run.actor.log_probs(shard)
+        reference = run.reference.log_probs(shard) if run.reference else None
+    experience = make_experience(
+        shard,
+        values,
+        difficulty,
+        config,
+        run.grid,
+        warming_up=run.warming_up,
+        old=old,
+        reference=reference,
+    )
+    metrics = rollout_metrics(trajectories) | run.curriculum.metrics() | experience.metrics
+    metrics |= policy_metrics(run, shard, old) | run.cursor.metrics()
+
+    with timers("train"):
+        metrics |= run.critic.update(shard, values, experience.returns)
+        if not run.warming_up:
+            weights = experience.weights if config.algorithm.positive_lm_weighted else None
+            metrics |= run.actor.update(
+                shard, old, experience.advantages, reference=reference, weights=weights
+            )
+    metrics["sync/version"] = trajectories[0].version
+    if not run.warming_up:
+        with timers("sync"):
+            run.version += 1
+            run.sync(run.version)
+    run.step += 1
+    if run.warming_up:
+        run.warming_up = not critic_warmup_done(
+            run.step, experience.mse, experience.explained_variance, config.algorithm
+        )
+    return metrics | {"perf/tokens": count_tokens(trajectories)}
+
+
+def train(run: Run) -> None:
+    """Evaluate, step, checkpoint until ``train_iters`` steps are done."""
+    run.sync(run.version)
+    if run.step == 0:
+        with run.timers("eval"):
+            metrics = run.evaluate_if_due()
+        run.logger.log(0, metrics | run.timers.pop())
+    while run.step < run.config.training.train_iters:
+        with run.timers("step"):
+            metrics = train_step(run)
+            with run.timers("eval"):
+                metrics |= run.evaluate_if_due()
+            with run.timers("checkpoint"):
+                run.save_if_due()
+        metrics |= run.timers.pop()
+        busy = metrics["time/step"] - metrics["time/eval"] - metrics["time/checkpoint"]
+        metrics["perf/tokens_per_s"] = metrics.pop("perf/tokens") / max(busy, 1e-9)
+        run.logger.log(run.step, metrics)
+        run.progress.step(run.step, metrics)
+    run.finish()
+
+
+def policy_metrics(run: Run, shard: Shard, old: LogProbs) -> dict[str, float]:
+    """Entropy of the policy, and how far the engine's log-probs are from the trainer's."""
+    gap, count, entropy = 0.0, 0.0, 0.0
+    sums = shard.behaviour_log_probs.new_zeros(3).double()
+    if run.grid.is_last_stage:
+        sums[0] = (old.log_probs - shard.behaviour_log_probs).abs().sum()
+        sums[1] = old.entropy.sum()
+        sums[2] = old.entropy.numel()
+    gap, entropy, count = run.grid.sum_over_owners(sums).tolist()
+    return {"sync/logprob_gap": gap / count, "actor/entropy": entropy / count}
+
+
+def count_tokens(trajectories: Sequence[Trajectory]) -> int:
+    """Prompt and response tokens of a step."""
+    return sum(t.num_tokens for t in trajectories)
+
+
+def main(config: Config) -> None:
+    """Run the training that ``config`` describes; every rank of the world calls this."""
+    grid = groups.initialize(config.parallel, config.training.seed)
+    try:
+        run = Run(config, grid)
+        try:
+            train(run)
+        finally:
+            run.close()
+    finally:
+        groups.shut_down()
