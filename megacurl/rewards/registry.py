@@ -1,0 +1,78 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Verifiers by name. A verifier is added by adding one file to this package."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from megacurl.rewards.verdict import Verdict
+
+
+class Verifier(Protocol):
+    """Grades one response against one reference answer. Must be safe to call from any thread.
+
+    finished: False when the length limit cut the response off.
+    """
+
+    def __call__(self, response: str, answer: str, *, finished: bool) -> Verdict: ...
+
+
+# A function that is a verifier, or a class whose instances are (state: a seed, a worker pool).
+Entry = TypeVar("Entry", bound=Callable[..., Any])
+_VERIFIERS: dict[str, Callable[..., Any]] = {}
+
+
+def register_verifier(name: str) -> Callable[[Entry], Entry]:
+    """Decorator for a verifier function, or for a class that makes verifiers.
+
+    Raises ValueError when the name is taken.
+    """
+
+    def add(entry: Entry) -> Entry:
+        if name in _VERIFIERS:
+            raise ValueError(f"verifier {name!r} is registered twice; choose another name")
+        _VERIFIERS[name] = entry
+        return entry
+
+    return add
+
+
+def verifier_names() -> list[str]:
+    """All registered names, sorted."""
+    _import_verifiers()
+    return sorted(_VERIFIERS)
+
+
+def get_verifier(name: str, **options: Any) -> Verifier:
+    """The verifier of that name; `options` go to the constructor of class-based verifiers.
+
+    Raises ValueError for an unknown name (naming the nearest one) or options it does not take.
+    """
+    _import_verifiers()
+    if name not in _VERIFIERS:
+        near = difflib.get_close_matches(name, _VERIFIERS, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown verifier {name!r}: {hint}known: {', '.join(verifier_names())}")
+    entry = _VERIFIERS[name]
+    if isinstance(entry, type):
+        try:
+            verifier: Verifier = entry(**options)
+        except TypeError as error:
+            raise ValueError(f"verifier {name!r} does not take {options}: {error}") from error
+        return verifier
+    if options:
+        raise ValueError(f"verifier {name!r} takes no options, got {options}")
+    function: Verifier = entry
+    return function
+
+
+@cache
+def _import_verifiers() -> None:
+    package = importlib.import_module("megacurl.rewards")
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
