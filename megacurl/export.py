@@ -36,7 +36,7 @@ def main(load: str, output: str) -> None:
     target = Path(output)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileExistsError(f"--output {output} already holds something; choose another folder")
-    config = resolve_defaults(config_file=settings)
+    config = resolve_defaults(config_file=str(settings))
     config = dataclasses.replace(config, parallel=ParallelConfig())
     grid = groups.initialize(config.parallel, config.training.seed)
     try:

@@ -115,9 +115,7 @@ def to_trajectories(
             truncated=judged.sample.finish_reason != "stop",
             version=judged.sample.version,
             correct=judged.verdict.correct,
-            reward=(
-                algorithm.reward_correct if judged.verdict.correct else algorithm.reward_wrong
-            ),
+            reward=(algorithm.reward_correct if judged.verdict.correct else algorithm.reward_wrong),
             parsed=judged.verdict.parsed,
             timeout=judged.verdict.timeout,
         )

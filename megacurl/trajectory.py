@@ -11,7 +11,7 @@ class Trajectory:
     """A prompt, a response and how it was judged.
 
     prompt_id: stable name of the question; group: its number in the step's batch.
-    log_probs: of the response tokens under the engine that sampled them, at the sampling temperature.
+    log_probs: of the response tokens under the engine that sampled them, at its temperature.
     correct: the verifier's word. reward: what GAE sees.
     """
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,10 @@ def logits(config: Config, sequences: list[list[int]]) -> list[Tensor] | None:
     network = build_model("actor", config.model.hf_checkpoint, config.model, config.parallel)
     multiple = grid.tp_size if config.parallel.sequence_parallel else 1
     batch = pack(
-        [s[:1] for s in sequences], [s[1:] for s in sequences], device=grid.device, multiple=multiple
+        [s[:1] for s in sequences],
+        [s[1:] for s in sequences],
+        device=grid.device,
+        multiple=multiple,
     )
 
     def every_logit(hidden: Tensor, batch: PackedBatch) -> Tensor:
@@ -167,7 +171,7 @@ def _by_trajectory(shard: Shard, tokens: Tensor, grid: Grid) -> Tensor:
     sums = torch.zeros(len(shard.order), dtype=torch.float64)
     if grid.is_last_stage:
         bounds = shard.cu_seqlens.tolist()
-        for i, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for i, (a, b) in enumerate(itertools.pairwise(bounds)):
             sums[i] = (tokens[a:b].double() * torch.arange(1, b - a + 1)).sum()
     return shard.spread_to_all(sums, grid)
 
@@ -191,11 +195,18 @@ def sync_after_update(
     digests = [sync(0)]
     shard = Shard(trajectories, config, grid, step=0)
     old = actor.log_probs(shard)
-    actor.update(shard, old, torch.randn(len(shard.mask), generator=torch.Generator().manual_seed(1)))
+    actor.update(
+        shard, old, torch.randn(len(shard.mask), generator=torch.Generator().manual_seed(1))
+    )
     digests.append(sync(1))
     export_hf(network, folder, target, grid)
     requests = [
-        Request(str(i), (1 + i, 5, 9), SamplingSpec(max_tokens=12, temperature=0.0, ignore_eos=True), (0,))
+        Request(
+            str(i),
+            (1 + i, 5, 9),
+            SamplingSpec(max_tokens=12, temperature=0.0, ignore_eos=True),
+            (0,),
+        )
         for i in range(4)
     ]
     ours = [(s.token_ids, s.log_probs) for s in engine.generate(requests)]

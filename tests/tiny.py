@@ -50,7 +50,7 @@ def make_model(folder: Path, kind: str, *, max_shard_size: str = "5GB", seed: in
     else:
         network = LlamaForCausalLM(LlamaConfig(**shape, rope_theta=500000.0))
     with torch.no_grad():  # norms and biases start at 1 and 0; give every tensor something to lose
-        for name, parameter in network.named_parameters():
+        for parameter in network.parameters():
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
     network.save_pretrained(folder, max_shard_size=max_shard_size)
@@ -66,7 +66,10 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", additional_special_tokens=["<start>"]
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        eos_token="<end>",
+        additional_special_tokens=["<start>"],
     )
     # Ids 256.. in the order pad, end, start; 258 is the model's end of sequence.
     fast.chat_template = (

@@ -1,8 +1,8 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
 """Gloo worlds that live for the whole test session and are sent work.
 
-Importing megatron.core takes seconds in every process, so a world is started once per size. A job is
-a module-level function; every rank calls it with the same arguments and the parent gets the ranks'
+Importing megatron.core takes seconds in every process, so a world is started once per size. A job
+is a module-level function; every rank calls it with the same arguments and the parent gets their
 results in order. A rank that fails or a world that does not answer in time ends with a clear
 error, and the next job gets a fresh world.
 """
@@ -42,7 +42,9 @@ class World:
         answers = []
         for rank, (process, pipe) in enumerate(self._ranks):
             if not pipe.poll(max(deadline - time.monotonic(), 0.0)):
-                answers.append((False, f"no answer in {self.timeout_s} s (alive: {process.is_alive()})"))
+                answers.append(
+                    (False, f"no answer in {self.timeout_s} s (alive: {process.is_alive()})")
+                )
                 deadline = min(deadline, time.monotonic() + 2.0)  # the others had their time
                 continue
             try:
@@ -64,7 +66,7 @@ class World:
         for rank in range(self.size):
             ours, theirs = _SPAWN.Pipe()
             process = _SPAWN.Process(
-                target=_serve, args=(rank, self.size, port, theirs), daemon=True
+                target=_serve, args=(rank, self.size, port, theirs)
             )
             process.start()
             theirs.close()

@@ -86,7 +86,7 @@ install() {
     if [[ -n "${MEGACURL_TORCH_INDEX:-}" ]]; then
         step "torch from MEGACURL_TORCH_INDEX" "${pip[@]}" --index-url "$MEGACURL_TORCH_INDEX" torch
     fi
-    step "megacurl[$extras] and what it needs" "${pip[@]}" --editable "$root[$extras]"
+    step "megacurl with $extras" "${pip[@]}" --editable "${root}[${extras}]"
 }
 
 # Hash of everything that decides what is installed, and of where it is linked to.
@@ -105,7 +105,7 @@ main() {
     done
     hash="$(wanted_hash)"
     extras="$(sed -n 2p "$stamp" 2>/dev/null || true)"
-    extras="$(tr ' ,' '\n\n' <<<"dev $* $extras" | sed '/^$/d' | sort -u | paste -sd,)"
+    extras="$(tr -s ' ,' '\n' <<<"dev $* $extras" | sed '/^$/d' | sort -u | paste -sd,)"
     if [[ -x "$venv/bin/python" && "$(cat "$stamp" 2>/dev/null)" == "$hash"$'\n'"$extras" ]]; then
         return
     fi

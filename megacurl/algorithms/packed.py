@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 
-def check_packed(mask: Tensor, cu_seqlens: Tensor, **token_values: Tensor) -> None:
-    """Check the layout of a packed batch; named extra tensors must be ``[T]`` like ``mask``.
+def check_shapes(mask: Tensor, cu_seqlens: Tensor, **token_values: Tensor) -> None:
+    """Check types and shapes; named extra tensors must be ``[T]`` like ``mask``.
+
+    Reads no value, so on a GPU it does not wait for the device.
 
     Raises:
-        ValueError: naming the field, its shape or value, and what is expected.
+        ValueError: naming the field, its shape, and what is expected.
     """
     if mask.dtype != torch.bool or mask.dim() != 1:
         raise ValueError(
@@ -32,7 +34,16 @@ def check_packed(mask: Tensor, cu_seqlens: Tensor, **token_values: Tensor) -> No
             f"cu_seqlens is {cu_seqlens.dtype} of shape {tuple(cu_seqlens.shape)}; "
             "give int32 offsets [B+1] that start at 0"
         )
-    # One transfer for all three conditions: on a GPU every read of a value waits for the device.
+
+
+def check_packed(mask: Tensor, cu_seqlens: Tensor, **token_values: Tensor) -> None:
+    """Check the layout of a packed batch: :func:`check_shapes`, and offsets from 0 up to T.
+
+    Raises:
+        ValueError: naming the field, its shape or value, and what is expected.
+    """
+    check_shapes(mask, cu_seqlens, **token_values)
+    # One transfer for all three conditions: every read of a value waits for the device.
     grows = (cu_seqlens.diff() >= 0).all()
     ends = torch.stack((cu_seqlens[0].long(), cu_seqlens[-1].long(), grows.long())).tolist()
     if ends != [0, mask.numel(), 1]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from megacurl.algorithms.packed import check_packed, check_per_sequence, expand, select
+from megacurl.algorithms.packed import check_per_sequence, check_shapes, expand, select
 
 
 def positive_lm_loss(
@@ -34,7 +34,7 @@ def positive_lm_loss(
     Returns:
         A scalar that stays connected to ``log_probs``, also when it is 0.
     """
-    check_packed(mask, cu_seqlens, log_probs=log_probs)
+    check_shapes(mask, cu_seqlens, log_probs=log_probs)
     check_per_sequence(cu_seqlens, correct=correct)
     if correct_tokens < 0:
         raise ValueError(f"correct_tokens is {correct_tokens}; it counts tokens")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from megatron.core import parallel_state
+from torch import Tensor
+
 from megacurl.algorithms.aggregation import aggregate
 from megacurl.algorithms.kl import kl_loss
 from megacurl.algorithms.policy_loss import PolicyStats, policy_loss
 from megacurl.algorithms.positive_lm import positive_lm_loss
-from megatron.core import parallel_state
-from torch import Tensor
-
 from megacurl.config.schema import Config
 from megacurl.megatron.groups import Grid
 from megacurl.megatron.log_prob import vocab_parallel_log_prob
@@ -137,7 +137,9 @@ class _ActorLoss:
             loss = loss - algorithm.entropy_coef * aggregate(entropy, mask, coefficients)
         if self.reference is not None and algorithm.kl_placement == "loss":
             reference = self.reference.log_probs[micro.tokens]
-            penalty = kl_loss(log_probs, reference, mask, coefficients, algorithm.kl_estimator)
+            penalty = kl_loss(
+                log_probs, reference, mask, coefficients, estimator=algorithm.kl_estimator
+            )
             loss = loss + algorithm.kl_coef * penalty
         return loss, (stats, torch.stack([loss.detach(), policy.detach(), positive.detach()]))
 

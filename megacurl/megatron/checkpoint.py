@@ -1,9 +1,9 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
 """Checkpoints of a run: every rank's shards by dist_checkpointing, appearing whole or not at all.
 
-``CHECKPOINTS/step_000040/`` holds ``actor/`` and ``critic/`` (model, optimizer, schedule; loadable into
-another layout) and ``run.json`` (step, data cursor, curriculum …). It is written under another name and
-renamed when every rank is done, so a killed run leaves only complete checkpoints.
+``CHECKPOINTS/step_000040/`` holds ``actor/`` and ``critic/`` (model, optimizer, schedule; loadable
+into another layout) and ``run.json`` (step, data cursor, curriculum …). It is written under another
+name and renamed when every rank is done, so a killed run leaves only complete checkpoints.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _RESHARDABLE = {
 
 
 def _sharded_state(part: Trainable, *, loading: bool) -> dict[str, Any]:
+    _give_optimizer_state(part)
     model = part.network.sharded_state_dict()
     optimizer = part.optimizer.sharded_state_dict(
         {"model": model}, is_loading=loading, metadata=dict(_RESHARDABLE)
@@ -117,9 +118,8 @@ def load_checkpoint(checkpoint: Path, parts: Mapping[str, Trainable]) -> None:
     for name, part in parts.items():
         if not (checkpoint / name).is_dir():
             raise FileNotFoundError(
-                f"checkpoint {checkpoint} has no {name!r}; it was written by an algorithm without it"
+                f"checkpoint {checkpoint} has no {name!r}: another algorithm wrote it"
             )
-        _give_optimizer_state(part)
         state = dist_checkpointing.load(_sharded_state(part, loading=True), str(checkpoint / name))
         part.network.load_state_dict(state["model"])
         part.optimizer.load_state_dict(state["optimizer"])
@@ -127,7 +127,10 @@ def load_checkpoint(checkpoint: Path, parts: Mapping[str, Trainable]) -> None:
 
 
 def _give_optimizer_state(part: Trainable) -> None:
-    """torch's AdamW has no state before its first step, and Megatron insists on finding some."""
+    """torch's AdamW has no state before its first step, and Megatron insists on finding some.
+
+    That is so when loading, and when an actor is saved whose critic is still warming up.
+    """
     chained = getattr(part.optimizer, "chained_optimizers", [part.optimizer])
     for optimizer in chained:
         inner = optimizer.optimizer

@@ -91,7 +91,7 @@ def initialize(config: ParallelConfig, seed: int) -> Grid:
         if "MASTER_ADDR" in os.environ:
             dist.init_process_group("nccl" if gpu else "gloo", timeout=timeout)
         else:
-            store = dist.HashStore()
+            store = dist.HashStore()  # type: ignore[attr-defined]
             dist.init_process_group(
                 "nccl" if gpu else "gloo", store=store, rank=0, world_size=1, timeout=timeout
             )

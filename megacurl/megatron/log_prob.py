@@ -60,8 +60,7 @@ class _VocabParallelLogProb(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_log_prob: Tensor, grad_entropy: Tensor) -> Any:
         hidden, weight, targets, normalizer, entropy = ctx.saved_tensors
-        _, chunk_size, first, _ = ctx.layout
-        temperature = ctx.layout[0]
+        temperature, chunk_size, first, _ = ctx.layout
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
         for start in range(0, hidden.shape[0], chunk_size):
@@ -121,7 +120,7 @@ def vocab_parallel_log_prob(
         chunk_size: tokens whose logits exist at once.
         group: tensor parallel process group.
     """
-    result: tuple[Tensor, Tensor] = _VocabParallelLogProb.apply(
+    result: tuple[Tensor, Tensor] = _VocabParallelLogProb.apply(  # type: ignore[no-untyped-call]
         hidden, weight, targets, temperature, vocab_size, chunk_size, group
     )
     return result

@@ -95,9 +95,7 @@ def _pack(items: Sequence[int], lengths: Sequence[int], max_tokens: int) -> list
     return bins
 
 
-def _split_to(
-    bins: list[list[int]], count: int, lengths: Sequence[int]
-) -> tuple[MicroBatch, ...]:
+def _split_to(bins: list[list[int]], count: int, lengths: Sequence[int]) -> tuple[MicroBatch, ...]:
     """Split the heaviest bins until there are ``count``; add empty ones if that is not possible."""
     bins = [list(b) for b in bins]
     while len(bins) < count:

@@ -127,9 +127,7 @@ class Shard:
                 )
                 end = token + batch.targets.numel()
                 micros.append(
-                    MicroBatch(
-                        batch, slice(token, end), slice(response, response + len(chosen))
-                    )
+                    MicroBatch(batch, slice(token, end), slice(response, response + len(chosen)))
                 )
                 token, response = end, response + len(chosen)
             self._units.append(tuple(micros))

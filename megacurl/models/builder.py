@@ -32,8 +32,8 @@ def build_model(
 ) -> Any:
     """This rank's part of the model in ``hf_folder``, in train mode, on the rank's device.
 
-    actor, reference: a ``PolicyModel``. critic: a GPTModel with a ``ValueHead``, its trunk from the
-    same kind of folder; tied embeddings of a policy are not tied in the critic, which has no logits.
+    actor, reference: a ``PolicyModel``. critic: a GPTModel with a ``ValueHead``, its trunk from a
+    policy's folder; what is tied in a policy is not in the critic, which has no logits.
     The layout was checked by ``config.plan.plan_run``.
     """
     family, shape = load_shape(hf_folder)
@@ -79,9 +79,10 @@ def mark_partitions(network: Any, weight_map: WeightMap, *, skip_head: bool) -> 
         if skip_head and name.startswith("output_layer."):
             continue
         dim = weight_map.find(name, first_layer).cut.partition_dim
-        parameter.tensor_model_parallel = dim is not None
-        parameter.partition_dim = -1 if dim is None else dim
-        parameter.partition_stride = 1
+        attributes = {"tensor_model_parallel": dim is not None, "partition_stride": 1}
+        attributes["partition_dim"] = -1 if dim is None else dim
+        for attribute, value in attributes.items():
+            setattr(parameter, attribute, value)
 
 
 def transformer_config(

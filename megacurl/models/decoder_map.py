@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""The weight map that Llama-like families share; a family adds or replaces entries in its own file."""
+"""The weight map that Llama-like families share; a family may add entries in its own file."""
 
 from __future__ import annotations
 

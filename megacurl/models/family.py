@@ -1,29 +1,27 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""The registry of model families. A family is one file that defines a ``Family`` and registers it."""
+"""What a model family is, and how the one of an HF folder is found."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from megacurl.models import families
 from megacurl.models.shape import ModelShape, RopeScaling
 from megacurl.models.weight_map import WeightMap
 from megacurl.utils.names import nearest_hint
 
 HFConfig = Mapping[str, Any]
 
-_FAMILY_MODULES = {"qwen2": "megacurl.models.qwen2", "llama": "megacurl.models.llama"}
-"""``model_type`` of an HF config -> the module that defines ``FAMILY``."""
-
-
 @dataclass(frozen=True)
 class Family:
     """read_shape: HF config -> shape (ValueError for what the family cannot train).
-    weight_map: shape, make_vocab_size_divisible_by -> the map between HF and Megatron parameters.
+    weight_map: shape, make_vocab_size_divisible_by -> the map of HF and Megatron parameters.
     """
 
     name: str
@@ -31,14 +29,20 @@ class Family:
     weight_map: Callable[[ModelShape, int], WeightMap]
 
 
+def family_names() -> list[str]:
+    """The ``model_type`` values that can be trained: the files of ``models/families``."""
+    return sorted(module.name for module in pkgutil.iter_modules(families.__path__))
+
+
 def get_family(model_type: str) -> Family:
     """The family of an HF ``model_type``; ValueError with the nearest name if there is none."""
-    if model_type not in _FAMILY_MODULES:
+    names = family_names()
+    if model_type not in names:
         raise ValueError(
-            f"model_type {model_type!r} is not supported{nearest_hint(model_type, _FAMILY_MODULES)}; "
-            f"supported: {', '.join(sorted(_FAMILY_MODULES))}"
+            f"model_type {model_type!r} is not supported{nearest_hint(model_type, names)}; "
+            f"supported: {', '.join(names)}"
         )
-    family: Family = importlib.import_module(_FAMILY_MODULES[model_type]).FAMILY
+    family: Family = importlib.import_module(f"{families.__name__}.{model_type}").FAMILY
     return family
 
 

@@ -13,12 +13,12 @@ from megatron.core.tensor_parallel import (
 from torch import Tensor
 
 
-class PolicyModel(GPTModel):  # type: ignore[misc]
+class PolicyModel(GPTModel):
     """A GPTModel whose last stage returns final hidden states [1, T, h] instead of logits.
 
     ``head_weight`` then gives the rank's rows of the output layer to
-    ``megatron.log_prob.vocab_parallel_log_prob``. Every rank's part of the vocabulary contributes to
-    the gradient of the hidden states, which is summed over the tensor parallel ranks here.
+    ``megatron.log_prob.vocab_parallel_log_prob``. Every rank's part of the vocabulary contributes
+    to the gradient of the hidden states, which is summed over the tensor parallel ranks here.
     """
 
     def _postprocess(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> Tensor:

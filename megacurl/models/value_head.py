@@ -36,7 +36,5 @@ class ValueHead(MegatronModule):
         if self.config.sequence_parallel:
             # Every rank computes the same loss from the gathered values, so the gradient is split,
             # not summed.
-            values = gather_from_sequence_parallel_region(
-                values, tensor_parallel_output_grad=False
-            )
+            values = gather_from_sequence_parallel_region(values, tensor_parallel_output_grad=False)
         return values, None

@@ -21,7 +21,7 @@ from torch import Tensor
 class Cut(Protocol):
     """How HF tensors become a tensor parallel shard, and how the shards become HF tensors again.
 
-    ``sources`` may be tensors or safetensors slices: anything that ``x[a:b]`` and ``x[:, a:b]`` read.
+    ``sources`` may be tensors or safetensors slices: whatever ``x[a:b]`` and ``x[:, a:b]`` read.
     """
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from tests import jobs
 from tests.tiny import make_trajectories
 from tests.world import World
@@ -93,7 +94,9 @@ def test_same_step_in_every_layout(
 ) -> None:
     size, flags = LAYOUTS[name]
     expected = references(kind, distributed)
-    found = train(world, tiny_model(kind), size, {**flags, "use_distributed_optimizer": distributed})
+    found = train(
+        world, tiny_model(kind), size, {**flags, "use_distributed_optimizer": distributed}
+    )
 
     for metric, value in expected["metrics"].items():
         assert found["metrics"][metric] == pytest.approx(value, rel=1e-5, abs=1e-6), metric

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
+
 from tests import jobs
 from tests.tiny import KINDS, VOCAB
 from tests.world import World
-from transformers import AutoModelForCausalLM
 
 
 @pytest.mark.parametrize("kind", KINDS)

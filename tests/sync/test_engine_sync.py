@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests import jobs
 from tests.tiny import make_trajectories
 from tests.world import World
@@ -30,9 +31,7 @@ def test_engine_equals_one_started_from_the_export(
         lr=0.05,
         bf16=bf16,
     )
-    ranks = world(tp * pp).run(
-        jobs.sync_after_update, config, make_trajectories(), tmp_path / "hf"
-    )
+    ranks = world(tp * pp).run(jobs.sync_after_update, config, make_trajectories(), tmp_path / "hf")
     for rank in ranks:
         before, after = rank["digests"]
         assert before != after, "the update changed nothing"

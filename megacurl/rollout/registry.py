@@ -1,0 +1,68 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Engines by name. A file `<name>_engine.py` in this package that defines `ENGINE` is an engine.
+
+Files are only listed until one is asked for: the libraries behind engines are heavy, optional,
+and some change the process they are imported into.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import megacurl.rollout
+from megacurl.rollout.engine import RolloutEngine
+from megacurl.utils.names import nearest_hint
+
+_SUFFIX = "_engine"
+_external: dict[str, str] = {}
+
+
+def register_engine(name: str, module: str) -> None:
+    """Offer an engine that lives outside this package.
+
+    Args:
+        name: name to select it by.
+        module: importable module with an attribute `ENGINE`, a subclass of `RolloutEngine`.
+    """
+    if name in engine_names():
+        raise ValueError(f"rollout engine {name!r} exists already; choose another name")
+    _external[name] = module
+
+
+def engine_names() -> list[str]:
+    """Names that `create_engine` accepts, sorted."""
+    found = {
+        info.name.removesuffix(_SUFFIX)
+        for info in pkgutil.iter_modules(megacurl.rollout.__path__)
+        if info.name.endswith(_SUFFIX)
+    }
+    return sorted(found | set(_external))
+
+
+def engine_class(name: str) -> type[RolloutEngine]:
+    """Import an engine's file and return its class.
+
+    Raises:
+        ValueError: no such engine; names the nearest one.
+        ImportError: the engine's library is not installed.
+    """
+    names = engine_names()
+    if name not in names:
+        raise ValueError(
+            f"unknown rollout engine {name!r}{nearest_hint(name, names)};"
+            f" available: {', '.join(names)}"
+        )
+    module = importlib.import_module(
+        _external.get(name) or f"{megacurl.rollout.__name__}.{name}{_SUFFIX}"
+    )
+    engine = getattr(module, "ENGINE", None)
+    if not (isinstance(engine, type) and issubclass(engine, RolloutEngine)):
+        raise TypeError(f"{module.__name__}: ENGINE must be a subclass of RolloutEngine")
+    return engine
+
+
+def create_engine(name: str, **kwargs: Any) -> RolloutEngine:
+    """Build the engine called `name` (not started) from its own keyword arguments."""
+    return engine_class(name)(**kwargs)

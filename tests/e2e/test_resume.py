@@ -1,0 +1,130 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""A resumed run gives the numbers of the run that was never interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+from tests import jobs
+from tests.world import World
+
+from megacurl.config.schema import Config
+from megacurl.observe.sinks.jsonl import read_rows
+
+
+def questions(folder: Path) -> Path:
+    path = folder / "questions.jsonl"
+    rows = [{"id": f"q{i}", "prompt": f"{i} + {i}?", "answer": str(2 * i)} for i in range(7)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def config_of(model: Path, data: Path, run_dir: Path, **flat: Any) -> Config:
+    return jobs.settings(
+        model,
+        **{
+            "prompt_data": str(data),
+            "run_dir": str(run_dir),
+            "verifier": "coin_flip",
+            "train_iters": 4,
+            "rollout_batch_size": 4,
+            "n_samples_per_prompt": 4,
+            "global_batch_size": 8,
+            "rollout_max_response_len": 6,
+            "rollout_max_prompt_len": 64,
+            "lr": 1e-3,
+            "critic_lr": 1e-3,
+            "lr_warmup_iters": 3,
+            "critic_warmup_iters": 1,
+            "save_interval": 1,
+            "keep_checkpoints": 10,
+            "max_tokens_per_micro_batch": 128,
+            **flat,
+        },
+    )
+
+
+def without_times(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [{k: v for k, v in r.items() if not k.startswith(("time/", "perf/"))} for r in rows]
+
+
+@pytest.mark.parametrize(("tp", "pp", "size"), [(1, 1, 1), (1, 1, 2), (2, 2, 4)])
+def test_resume_is_exact(
+    world: Callable[[int], World],
+    tiny_model: Callable[[str], Path],
+    tmp_path: Path,
+    tp: int,
+    pp: int,
+    size: int,
+) -> None:
+    layout = {"tensor_model_parallel_size": tp, "pipeline_model_parallel_size": pp}
+    data, model = questions(tmp_path), tiny_model("qwen2-tied")
+    whole = config_of(model, data, tmp_path / "whole", **layout)
+    world(size).run(jobs.run_training, whole)
+    # The second run starts over from the first one's checkpoint after step 2.
+    again = config_of(
+        model,
+        data,
+        tmp_path / "again",
+        load=str(tmp_path / "whole" / "checkpoints" / "step_000002"),
+        **layout,
+    )
+    world(size).run(jobs.run_training, again)
+
+    expected = without_times(read_rows(tmp_path / "whole" / "metrics.jsonl"))
+    found = without_times(read_rows(tmp_path / "again" / "metrics.jsonl"))
+    assert [row["step"] for row in expected] == [0, 1, 2, 3, 4]
+    assert found == expected[3:]
+    assert expected[4]["actor/grad_norm"] > 0
+    before = load_file(tmp_path / "whole" / "hf" / "model.safetensors")
+    after = load_file(tmp_path / "again" / "hf" / "model.safetensors")
+    assert all(before[name].equal(after[name]) for name in before)
+
+
+def test_resume_in_another_layout_and_in_place(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """TP2 x PP2 goes on as TP1 in the same run folder, from the newest checkpoint."""
+    data, model = questions(tmp_path), tiny_model("llama-untied")
+    first = config_of(
+        model,
+        data,
+        tmp_path / "run",
+        train_iters=2,
+        tensor_model_parallel_size=2,
+        pipeline_model_parallel_size=2,
+    )
+    world(4).run(jobs.run_training, first)
+    longer = config_of(model, data, tmp_path / "run", load=str(tmp_path / "run"))
+    world(1).run(jobs.run_training, longer)
+    reference = config_of(model, data, tmp_path / "reference")
+    world(1).run(jobs.run_training, reference)
+
+    found = read_rows(tmp_path / "run" / "metrics.jsonl")
+    expected = read_rows(tmp_path / "reference" / "metrics.jsonl")
+    assert [row["step"] for row in found] == [0, 1, 2, 3, 4]
+    for name in ("actor/grad_norm", "critic/loss", "rollout/accuracy", "sync/version"):
+        assert found[4][name] == pytest.approx(expected[4][name], rel=1e-3), name
+
+
+def test_a_new_run_does_not_overwrite_an_old_one(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    config = config_of(
+        tiny_model("llama-untied"), questions(tmp_path), tmp_path / "run", train_iters=1
+    )
+    world(1).run(jobs.run_training, config)
+    with pytest.raises(AssertionError, match="FileExistsError"):
+        world(1).run(jobs.run_training, config)
+
+
+def test_load_names_what_is_missing(tmp_path: Path) -> None:
+    from megacurl.megatron.checkpoint import find_checkpoint
+
+    with pytest.raises(FileNotFoundError, match="no complete checkpoint"):
+        find_checkpoint(tmp_path)
