@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
-from megatron.core import parallel_state
 from torch import Tensor
 
 from megacurl.algorithms.advantages import apply_weights, trajectory_weights, value_advantages
@@ -135,7 +133,5 @@ def _reward_penalty(
 
 def _merge_moments(moments: Moments, grid: Grid) -> Moments:
     """Of the whole rollout; called on the last stage, where every TP rank has the same numbers."""
-    own = moments.to_tensor(grid.device)
-    parts = [torch.empty_like(own) for _ in range(grid.dp_size)]
-    dist.all_gather(parts, own, group=parallel_state.get_data_parallel_group())
+    parts = grid.gather_over_dp(moments.to_tensor(grid.device))
     return Moments.merge_all(Moments.from_tensor(part) for part in parts)

@@ -51,8 +51,8 @@ def value_spread(
     mean = segment_mean(x, mask, cu_seqlens)
     deviation = x - expand(mean, cu_seqlens, mask.numel())
     sum_of_squares = segment_sum(deviation.square(), mask, cu_seqlens)
-    counts = valid_lengths(mask, cu_seqlens)
-    variance = torch.where(counts > ddof, sum_of_squares / (counts - ddof).clamp(min=1), 0.0)
+    # With too few tokens the squares sum to exactly 0, so the clamp only avoids 0/0.
+    variance = sum_of_squares / (valid_lengths(mask, cu_seqlens) - ddof).clamp(min=1)
     return variance.sqrt() if stat == "std" else variance
 
 

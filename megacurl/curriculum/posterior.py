@@ -108,7 +108,7 @@ class BetaTracker:
         record.beta = kept * record.beta + (1 - kept) * prior_beta + (attempts - successes)
         record.visits += 1
         record.latest = accuracy
-        record.ema = accuracy if first else self.ema * record.ema + (1 - self.ema) * accuracy
+        record.ema = self.ema * record.ema + (1 - self.ema) * accuracy
         return PosteriorUpdate(
             successes=successes,
             attempts=attempts,

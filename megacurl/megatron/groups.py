@@ -65,6 +65,14 @@ class Grid:
         rows[self.dp_rank] = local
         return list(self.sum_over_owners(rows).unbind())
 
+    def gather_over_dp(self, local: Tensor) -> list[Tensor]:
+        """``local`` of the ranks that differ from this one in their DP rank only, in order."""
+        from megatron.core import parallel_state
+
+        parts = [torch.empty_like(local) for _ in range(self.dp_size)]
+        dist.all_gather(parts, local, group=parallel_state.get_data_parallel_group())
+        return parts
+
     def gather_objects(self, item: Any) -> list[Any]:
         """Every rank's ``item`` in rank order, on every rank."""
         items: list[Any] = [None] * self.world_size

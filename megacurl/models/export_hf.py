@@ -14,7 +14,8 @@ from torch import Tensor
 
 from megacurl.models.load_hf import INDEX, SINGLE
 
-_WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".safetensors.index.json")
+_COMPANION_SUFFIXES = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".py", ".md")
+_WEIGHT_INDEX = ".index.json"
 _MAX_FILE_BYTES = 4_500_000_000
 
 
@@ -62,10 +63,11 @@ class HFWriter:
 
 
 def copy_companions(source: Path, target: Path, dtype: torch.dtype) -> None:
-    """Everything of ``source`` that is not weights (tokenizer, template, generation config …);
-    config.json gets the dtype of the exported weights."""
+    """What makes ``source`` a model besides its weights: tokenizer, template, generation config,
+    licence …; config.json gets the dtype of the exported weights."""
     for item in sorted(source.iterdir()):
-        if item.is_file() and not item.name.endswith(_WEIGHT_SUFFIXES):
+        wanted = item.name.endswith(_COMPANION_SUFFIXES) or item.name.upper().startswith("LICENSE")
+        if item.is_file() and wanted and not item.name.endswith(_WEIGHT_INDEX):
             shutil.copy2(item, target / item.name)
     config = json.loads((source / "config.json").read_text())
     name = str(dtype).removeprefix("torch.")

@@ -9,7 +9,7 @@ from typing import Any
 from megacurl.megatron.groups import Grid
 from megacurl.models.export_hf import HFWriter, copy_companions
 from megacurl.sync.gather import gather_hf_weights, plan_gather
-from megacurl.utils.files import atomic_directory
+from megacurl.utils.files import replaced_directory
 
 _BUCKET_BYTES = 256 << 20
 
@@ -25,7 +25,7 @@ def export_hf(network: Any, source: str | Path, target: str | Path, grid: Grid) 
     plan = plan_gather(network, network.weight_map, grid, _BUCKET_BYTES)
     buckets = gather_hf_weights(network, network.weight_map, plan, grid)
     if grid.rank == 0:
-        with atomic_directory(Path(target)) as folder:
+        with replaced_directory(Path(target)) as folder:
             writer = HFWriter(folder)
             for bucket in buckets:
                 writer.add(bucket)

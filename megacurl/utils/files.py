@@ -72,6 +72,26 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
     _fsync_path(target.parent)
 
 
+@contextmanager
+def replaced_directory(path: str | Path) -> Iterator[Path]:
+    """Like :func:`atomic_directory`, but an older directory at ``path`` is replaced.
+
+    The old one stays whole until the new one is complete; between the two renames a kill leaves
+    ``path`` absent and both directories whole beside it, as ``.<name>.new`` and ``.<name>.old``.
+    """
+    target = Path(path)
+    new, old = (target.with_name(f".{target.name}.{tag}") for tag in ("new", "old"))
+    _remove(new)
+    with atomic_directory(new) as partial:
+        yield partial
+    _remove(old)
+    if os.path.lexists(target):
+        target.rename(old)
+    new.rename(target)
+    _remove(old)
+    _fsync_path(target.parent)
+
+
 def _refuse_existing(target: Path) -> None:
     if target.is_dir() and not target.is_symlink() and not any(target.iterdir()):
         return

@@ -17,6 +17,8 @@ DEFAULT_DIR = Path(__file__).resolve().parent.parent / "golden"
 GOLDEN_DIR = Path(os.environ.get("MEGACURL_GOLDEN_DIR", DEFAULT_DIR))
 
 Case = dict[str, Any]
+Inputs = dict[str, Any]
+Outputs = dict[str, Any]
 
 
 def load_cases() -> list[Case]:

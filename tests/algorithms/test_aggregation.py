@@ -64,7 +64,7 @@ def test_coefficients_by_definition(mode: str) -> None:
         mode,
         d,
         prompt_tokens=per_prompt,
-        dtype=torch.float64,  # type: ignore[arg-type]
+        dtype=torch.float64,
     )
     assert bool((coefs[~batch.mask] == 0).all())
     for b, (c, m) in enumerate(
@@ -96,7 +96,7 @@ def run_cut(mode: str, cut: list[list[int]]) -> tuple[float, torch.Tensor, dict[
         coefs = token_coefficients(
             part.mask,
             part.cu_seqlens,
-            mode,  # type: ignore[arg-type]
+            mode,
             denominators,
             prompt_tokens=per_prompt[sequences],
             dtype=torch.float64,
@@ -128,7 +128,7 @@ def test_a_batch_without_trainable_tokens_is_flagged_and_weighs_nothing() -> Non
     nothing = global_denominators(valid_lengths(mask, offsets), group=torch.tensor([0, 1]))
     assert nothing.empty and not counts_of()[1].empty
     for mode in MODES:
-        coefs = token_coefficients(mask, offsets, mode, nothing)  # type: ignore[arg-type]
+        coefs = token_coefficients(mask, offsets, mode, nothing)
         assert coefs.tolist() == [0.0, 0.0, 0.0]
         x = torch.full((3,), float("nan"), requires_grad=True)
         loss = aggregate(x, mask, coefs)
@@ -141,9 +141,9 @@ def test_missing_counts_are_named() -> None:
     bare = global_denominators(torch.tensor([2]))
     for mode in ("seq-mean-token-sum-norm", "token-sum-norm"):
         with pytest.raises(ValueError, match="response length limit, which is None"):
-            token_coefficients(mask, offsets, mode, bare)  # type: ignore[arg-type]
+            token_coefficients(mask, offsets, mode, bare)
     with pytest.raises(ValueError, match="needs the questions of the batch"):
         token_coefficients(mask, offsets, "prompt-mean-token-mean", bare)
     with pytest.raises(ValueError, match="loss_agg_mode is 'mean'"):
-        token_coefficients(mask, offsets, "mean", bare)  # type: ignore[arg-type]
+        token_coefficients(mask, offsets, "mean", bare)
     assert len(LENGTHS) == GROUP.numel() == CORRECT.numel()

@@ -120,7 +120,7 @@ def test_outcome_goes_to_the_last_sampled_token_or_nowhere() -> None:
 )
 def test_stray_rewards_are_dropped_or_carried(mode: str, returns: list[float]) -> None:
     rewards = torch.tensor([0.0, 1.0, 1.0, 2.0])
-    _, found = gae(torch.zeros(4), rewards, GAP, ONE, gamma=1.0, lam=1.0, masked_reward=mode)  # type: ignore[arg-type]
+    _, found = gae(torch.zeros(4), rewards, GAP, ONE, gamma=1.0, lam=1.0, masked_reward=mode)
     assert found.tolist() == returns
 
 
@@ -130,7 +130,7 @@ def test_stray_rewards_are_an_error_by_default_but_garbage_is_not() -> None:
         gae(values, torch.tensor([0.0, 0.5, 1.0, 0.0]), GAP, ONE, gamma=1.0, lam=1.0)
     garbage = torch.tensor([0.0, math.nan, 1.0, math.inf])
     for mode in ("error", "drop", "carry"):
-        _, returns = gae(values, garbage, GAP, ONE, gamma=1.0, lam=1.0, masked_reward=mode)  # type: ignore[arg-type]
+        _, returns = gae(values, garbage, GAP, ONE, gamma=1.0, lam=1.0, masked_reward=mode)
         assert returns.tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
@@ -157,7 +157,7 @@ def test_a_reward_with_no_token_before_it_cannot_be_carried() -> None:
 def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"gamma": 1.0, "lam": 0.9, **settings}
     with pytest.raises(ValueError, match=message):
-        gae(torch.zeros(4), torch.zeros(4), GAP, ONE, **arguments)  # type: ignore[arg-type]
+        gae(torch.zeros(4), torch.zeros(4), GAP, ONE, **arguments)
 
 
 def test_length_adaptive_lambda_is_clamped_and_exact_for_long_responses() -> None:

@@ -30,7 +30,7 @@ def run(
         torch.tensor(advantages, dtype=dtype),
         torch.ones(len(ratios), dtype=torch.bool),
         torch.ones(len(ratios), dtype=dtype),
-        **{**CLIP, **options},  # type: ignore[arg-type]
+        **{**CLIP, **options},
     )
     return loss, torch.autograd.grad(loss, log_probs)[0], stats
 

@@ -25,7 +25,7 @@ def weight(
         torch.tensor(spread),
         torch.tensor(mean),
         torch.tensor(correct),
-        **arguments,  # type: ignore[arg-type]
+        **arguments,
     )
 
 
@@ -33,7 +33,7 @@ def weight(
 def test_spread_equals_that_of_each_response(ddof: int) -> None:
     batch = make_batch()
     values = noise(batch, 1)
-    spread = value_spread(batch.poisoned(values), batch.mask, batch.cu_seqlens, ddof=ddof)  # type: ignore[arg-type]
+    spread = value_spread(batch.poisoned(values), batch.mask, batch.cu_seqlens, ddof=ddof)
     pieces = zip(values.split(batch.lengths), batch.mask.split(batch.lengths), strict=True)
     for found, (v, m) in zip(spread.tolist(), pieces, strict=True):
         enough = int(m.sum()) > ddof
@@ -53,14 +53,14 @@ def test_spread_survives_a_large_offset() -> None:
 
 def test_group_mean_has_the_same_bits_in_any_order() -> None:
     generator = torch.Generator().manual_seed(0)
-    spread = torch.rand(64, generator=generator)
+    spread = torch.rand(64, generator=generator, dtype=torch.float64)
     group = torch.randint(0, 9, (64,), generator=generator)
     correct = torch.rand(64, generator=generator) > 0.5
     for over in ("group", "group_by_outcome", "batch"):
-        mean = group_mean_spread(spread, group, correct, over=over)  # type: ignore[arg-type]
+        mean = group_mean_spread(spread, group, correct, over=over)
         for seed in range(5):
             p = torch.randperm(64, generator=torch.Generator().manual_seed(seed))
-            again = group_mean_spread(spread[p], group[p], correct[p], over=over)  # type: ignore[arg-type]
+            again = group_mean_spread(spread[p], group[p], correct[p], over=over)
             assert torch.equal(again, mean[p])
     for g in range(9):
         members = group == g
@@ -119,10 +119,10 @@ def test_bad_settings_are_named(options: dict[str, object], message: str) -> Non
 def test_bad_arguments_are_named() -> None:
     batch = make_batch()
     with pytest.raises(ValueError, match="ws_stat='mad'"):
-        value_spread(noise(batch, 1), batch.mask, batch.cu_seqlens, stat="mad")  # type: ignore[arg-type]
+        value_spread(noise(batch, 1), batch.mask, batch.cu_seqlens, stat="mad")
     one = torch.ones(len(LENGTHS))
     with pytest.raises(ValueError, match=r"group has shape \(2,\)"):
         group_mean_spread(one, torch.zeros(2), one.bool())
     with pytest.raises(ValueError, match="ws_mu is 'prompt'"):
-        group_mean_spread(one, one.long(), one.bool(), over="prompt")  # type: ignore[arg-type]
+        group_mean_spread(one, one.long(), one.bool(), over="prompt")
     assert group_mean_spread(one[:0], one[:0].long(), one[:0].bool()).shape == (0,)

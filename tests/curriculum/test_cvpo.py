@@ -24,7 +24,7 @@ def feed(curriculum: CVPOCurriculum, counts: Round) -> dict[str, float]:
 
 
 def weight_of(rho: float, phase: str) -> float:
-    return difficulty_weight(torch.tensor(rho, dtype=torch.float64), phase).item()  # type: ignore[arg-type]
+    return difficulty_weight(torch.tensor(rho, dtype=torch.float64), phase).item()
 
 
 def random_rounds(n: int, seed: int = 0) -> list[Round]:
@@ -76,7 +76,7 @@ def test_tracked_scope_counts_questions_that_were_not_sampled_as_unchanged() -> 
 
 @pytest.mark.parametrize("source", ["latest", "posterior", "previous", "ema"])
 def test_accuracy_that_the_weight_sees(source: str) -> None:
-    curriculum = CVPOCurriculum(CVPOConfig(wd_rho=source, wd_ema=0.75))  # type: ignore[arg-type]
+    curriculum = CVPOCurriculum(CVPOConfig(wd_rho=source, wd_ema=0.75))
     first = feed(curriculum, {"q": 4})["q"]
     second = feed(curriculum, {"q": 12})["q"]
     rho = {
@@ -155,7 +155,7 @@ def test_bad_input_is_named_and_changes_nothing() -> None:
     with pytest.raises(ValueError, match="2 prompt_ids but 1 verdicts"):
         curriculum.observe(["a", "b"], [True])
     with pytest.raises(ValueError, match="prompt id 7 is no string"):
-        curriculum.observe(["a", 7], [True, False])  # type: ignore[list-item]
+        curriculum.observe(["a", 7], [True, False])
     with pytest.raises(ValueError, match="state has version None"):
         curriculum.load_state_dict({})
     assert curriculum.state_dict() == before

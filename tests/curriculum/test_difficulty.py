@@ -15,8 +15,8 @@ GRID = torch.linspace(0, 1, 100001, dtype=torch.float64)
     ("phase", "rho", "weight"), [("early", 0.49818, 1.20968), ("bottleneck", 0.21982, 1.19319)]
 )
 def test_peak_is_the_largest_value_of_the_curve(phase: str, rho: float, weight: float) -> None:
-    peak, height = difficulty_peak(phase)  # type: ignore[arg-type]
-    curve = difficulty_weight(GRID, phase)  # type: ignore[arg-type]
+    peak, height = difficulty_peak(phase)
+    curve = difficulty_weight(GRID, phase)
     assert peak == pytest.approx(rho, abs=1e-5) and height == pytest.approx(weight, abs=1e-5)
     assert peak == pytest.approx(float(GRID[curve.argmax()]), abs=1e-5)
     assert height >= float(curve.max()) - 1e-12
@@ -60,6 +60,6 @@ def test_impossible_accuracies_are_refused(rho: float) -> None:
 
 def test_unknown_phase_is_named() -> None:
     with pytest.raises(ValueError, match="phase is 'late'"):
-        difficulty_weight(torch.tensor([0.5]), "late")  # type: ignore[arg-type]
+        difficulty_weight(torch.tensor([0.5]), "late")
     with pytest.raises(ValueError, match="phase is 'late'"):
-        difficulty_peak("late")  # type: ignore[arg-type]
+        difficulty_peak("late")

@@ -80,4 +80,4 @@ def test_damaged_state_is_refused_and_changes_nothing() -> None:
 )
 def test_bad_settings_are_named(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        BetaTracker(**arguments)  # type: ignore[arg-type]
+        BetaTracker(**arguments)

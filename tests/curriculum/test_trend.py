@@ -28,7 +28,7 @@ def test_hard_side_is_absolute_easy_side_is_signed() -> None:
 def test_mean_all_and_fraction_differ() -> None:
     means, deltas = [*HARD, 0.9], [0.0, 0.0, 0.06, 0.0]
     verdicts = {
-        (aggregate, frac): stagnation_test(means, deltas, aggregate=aggregate, frac=frac).low_ok  # type: ignore[arg-type]
+        (aggregate, frac): stagnation_test(means, deltas, aggregate=aggregate, frac=frac).low_ok
         for aggregate, frac in (("mean", 1.0), ("all", 0.1), ("frac", 0.6), ("frac", 0.7))
     }
     assert verdicts == {
@@ -40,7 +40,7 @@ def test_mean_all_and_fraction_differ() -> None:
 def test_empty_sets(aggregate: str) -> None:
     for means, deltas in (([0.1], [0.0]), ([0.9], [0.0]), ([], []), ([0.1, 0.9], [None, None])):
         for empty in (False, True):
-            test = stagnation_test(means, deltas, aggregate=aggregate, empty_is_stagnant=empty)  # type: ignore[arg-type]
+            test = stagnation_test(means, deltas, aggregate=aggregate, empty_is_stagnant=empty)
             assert test.stagnant is empty
 
 
@@ -54,4 +54,4 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="2 means but 1 deltas"):
         stagnation_test([0.1, 0.2], [0.0])
     with pytest.raises(ValueError, match="trend_aggregate is 'median'"):
-        stagnation_test([0.1], [0.0], aggregate="median")  # type: ignore[arg-type]
+        stagnation_test([0.1], [0.0], aggregate="median")

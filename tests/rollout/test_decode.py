@@ -93,7 +93,17 @@ def test_greedy_in_a_batch_equals_alone_and_the_model(
 def test_samples_do_not_depend_on_the_batch(
     limits: dict[str, int], qwen2: TransformersEngine, start_engine: Any
 ) -> None:
-    requests = [request(i, 8 + 3 * i, seeds=tuple(range(9 * i, 9 * i + 6))) for i in range(5)]
+    requests = [
+        request(
+            i,
+            8 + 3 * i,
+            seeds=tuple(range(9 * i, 9 * i + 6)),
+            temperature=(1.0, 0.0, 0.6, 1.3, 1.0)[i],
+            top_p=(1.0, 1.0, 1.0, 0.8, 1.0)[i],
+            top_k=(0, 0, 0, 0, 5)[i],
+        )
+        for i in range(5)
+    ]
     alone = {
         (r.id, seed): qwen2.generate([Request(r.id, r.prompt_ids, r.sampling, (seed,))])[0]
         for r in requests

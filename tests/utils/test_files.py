@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from megacurl.utils.files import atomic_directory, atomic_write_json, atomic_write_text
+from megacurl.utils.files import (
+    atomic_directory,
+    atomic_write_json,
+    atomic_write_text,
+    replaced_directory,
+)
 
 
 def listing(folder: Path) -> list[str]:
@@ -128,3 +133,16 @@ def test_a_killed_writer_leaves_no_target_and_is_cleaned_up_by_the_next(tmp_path
         (folder / "whole").write_text("y")
     assert listing(tmp_path) == ["out"]
     assert listing(target) == ["whole"]
+
+
+def test_replaced_directory_swaps_only_a_complete_one(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    for text in ("first", "second"):
+        with replaced_directory(target) as folder:
+            (folder / "file").write_text(text)
+        assert (target / "file").read_text() == text
+    with pytest.raises(RuntimeError), replaced_directory(target) as folder:
+        (folder / "file").write_text("broken")
+        raise RuntimeError
+    assert (target / "file").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]

@@ -1,0 +1,300 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""The run scripts: flags they take, flags they pass on, processes they start and end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from megacurl.config.load import parse_train
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ("run_cvpo_tiny", "run_cvpo_smollm2_135m", "run_cvpo_qwen2.5_7b")
+
+RECORDER = """#!/usr/bin/env bash
+printf '%s\\0' "$@" >"$RECORD_ARGUMENTS"
+env >"$RECORD_ENVIRONMENT"
+"""
+SLEEPER = """#!/usr/bin/env bash
+echo $$ >"$SLEEPER_PID"
+exec sleep 60
+"""
+
+
+@dataclass
+class Bench:
+    """A folder to run scripts in, with a torchrun that records what it is given."""
+
+    folder: Path
+    model: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / "bin").mkdir()
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},
+            "PATH": ":".join(
+                [str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+            ),
+            "PYTHONPATH": str(ROOT),
+            "MEGACURL_SKIP_SETUP": "1",
+            "RECORD_ARGUMENTS": str(self.folder / "arguments"),
+            "RECORD_ENVIRONMENT": str(self.folder / "environment"),
+            "SLEEPER_PID": str(self.folder / "pid"),
+        }
+        self.put("torchrun", RECORDER)
+
+    def put(self, name: str, text: str) -> None:
+        """Place an executable first on PATH."""
+        path = self.folder / "bin" / name
+        path.write_text(text, "utf-8")
+        path.chmod(0o755)
+
+    def command(self, script: str, *flags: str) -> list[str]:
+        """Return the command line of a script."""
+        return ["bash", str(ROOT / "examples" / f"{script}.sh"), *flags]
+
+    def run(self, script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a script to its end."""
+        return subprocess.run(
+            self.command(script, *flags),
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def tiny(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        """Run the tiny example on a base that is already there."""
+        return self.run("run_cvpo_tiny", "--base", str(self.model), *flags)
+
+    @property
+    def launched(self) -> bool:
+        """Whether torchrun was reached."""
+        return (self.folder / "arguments").exists()
+
+    def recorded(self) -> tuple[list[str], list[str]]:
+        """Return torchrun's own arguments and those of ``megacurl train``."""
+        arguments = (self.folder / "arguments").read_text("utf-8").split("\0")[:-1]
+        at = arguments.index("-m")
+        assert arguments[at : at + 3] == ["-m", "megacurl", "train"]
+        return arguments[:at], arguments[at + 3 :]
+
+    def recorded_environment(self) -> dict[str, str]:
+        """Return the environment that torchrun was started in."""
+        lines = (self.folder / "environment").read_text("utf-8").splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "train.jsonl", "test.jsonl"):
+        (model / name).write_text("{}", "utf-8")
+    return Bench(tmp_path, model)
+
+
+def values_of(arguments: list[str], flag: str) -> list[list[str]]:
+    """Return the values of each occurrence of a flag."""
+    found: list[list[str]] = []
+    for index, argument in enumerate(arguments):
+        if argument == flag:
+            rest = arguments[index + 1 :]
+            end = next((i for i, token in enumerate(rest) if token.startswith("--")), len(rest))
+            found.append(rest[:end])
+    return found
+
+
+def processes(bench: Bench) -> int:
+    """Return the number of processes that torchrun was asked for."""
+    own, _ = bench.recorded()
+    return int(own[own.index("--nproc-per-node") + 1])
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], 1),
+        (["--data-parallel-size", "3"], 3),
+        (["--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size=2"], 4),
+        (["--tensor_model_parallel_size=2", "--data-parallel-size=3", "--lr", "1"], 6),
+        (["--tensor-model-parallel-size", "8", "--tensor-model-parallel-size", "2"], 2),
+    ],
+)
+def test_process_count_is_tp_times_pp_times_dp(
+    bench: Bench, flags: list[str], expected: int
+) -> None:
+    result = bench.tiny(*flags)
+    assert result.returncode == 0, result.stderr
+    assert processes(bench) == expected
+    own, passed_on = bench.recorded()
+    assert "--standalone" in own
+    assert not any("data-parallel-size" in argument for argument in passed_on)
+    assert int(bench.recorded_environment()["OMP_NUM_THREADS"]) == max(
+        1, len(os.sched_getaffinity(0)) // expected
+    )
+
+
+@pytest.mark.parametrize("script", ["run_cvpo_tiny", "run_cvpo_smollm2_135m"])
+def test_trainer_understands_what_the_script_sets(bench: Bench, script: str) -> None:
+    own = "--base" if script == "run_cvpo_tiny" else "--model"
+    result = bench.run(script, own, str(bench.model), "--run-dir", "here")
+    assert result.returncode == 0, result.stderr
+    config = parse_train(bench.recorded()[1]).settings
+    assert config.model.hf_checkpoint == str(bench.model)
+    assert config.run.run_dir == str(bench.folder / "here")
+    assert config.algorithm.algorithm == "cvpo"
+
+
+def test_paper_run_has_the_numbers_of_the_paper(bench: Bench) -> None:
+    data = bench.folder / "train.parquet"
+    data.touch()
+    result = bench.run(
+        "run_cvpo_qwen2.5_7b",
+        MODEL=str(bench.model),
+        DATA=f"{data}@[:1000]",
+        NODE_RANK="3",
+        MASTER_ADDR="node-0",
+    )
+    assert result.returncode == 0, result.stderr
+    own, passed_on = bench.recorded()
+    assert own[-2:] == ["--nproc-per-node", "8"]
+    assert own[:-2] == [
+        *("--nnodes", "8", "--node-rank", "3"),
+        *("--master-addr", "node-0", "--master-port", "29500"),
+    ]
+    config = parse_train(passed_on).settings
+    assert (config.training.rollout_batch_size, config.training.n_samples_per_prompt) == (256, 16)
+    assert (config.optimizer.lr, config.optimizer.critic_lr) == (1e-6, 2e-6)
+    assert config.rollout.rollout_max_response_len == 6144
+    assert config.cvpo.variance_coefficient == 0.3
+    assert config.algorithm.critic_warmup_iters == 21
+    assert config.parallel.tensor_model_parallel_size == 4
+    assert config.parallel.sequence_parallel
+    assert config.model.bf16
+    assert config.data.prompt_data.endswith("train.parquet@[:1000]")
+    assert config.eval.n_samples_per_eval_prompt == 32
+    names = [entry.split("=")[0] for entry in config.eval.eval_prompt_data]
+    assert names == ["aime24", "aime25", "amc23", "amc24", "math500"]
+
+
+def test_paper_run_takes_another_layout(bench: Bench) -> None:
+    result = bench.run(
+        "run_cvpo_qwen2.5_7b",
+        *("--tensor-model-parallel-size=2", "--pipeline-model-parallel-size", "2", "--no-bf16"),
+        *("--eval-prompt-data", "mine=file.jsonl"),
+        MODEL=str(bench.model),
+        DATA=str(bench.model / "train.jsonl"),
+        NNODES="1",
+    )
+    assert result.returncode == 0, result.stderr
+    own, passed_on = bench.recorded()
+    assert own == ["--standalone", "--nproc-per-node", "8"]
+    config = parse_train(passed_on).settings
+    assert config.parallel.tensor_model_parallel_size == 2
+    assert config.parallel.pipeline_model_parallel_size == 2
+    assert not config.model.bf16
+    assert config.eval.eval_prompt_data == ("mine=file.jsonl",)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "message"),
+    [
+        ([], {}, "set MODEL"),
+        ([], {"MODEL": "/nowhere"}, "MODEL=/nowhere does not exist"),
+        ([], {"MODEL": "/", "DATA": "/"}, "set NODE_RANK for NNODES=8"),
+        (["--data-parallel-size", "4"], {}, "NNODES x GPUS_PER_NODE = 64"),
+        (["--tensor-model-parallel-size", "5"], {}, "no multiple of TP x PP = 5"),
+    ],
+)
+def test_paper_run_refuses(
+    bench: Bench, flags: list[str], environment: dict[str, str], message: str
+) -> None:
+    result = bench.run("run_cvpo_qwen2.5_7b", *flags, **environment)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert not bench.launched
+
+
+def test_user_flags_replace_those_of_the_script(bench: Bench) -> None:
+    bench.tiny("--lr", "0.5", "--eval-prompt-data", "a=1", "b=2", "--train_iters=3", "--bf16")
+    _, passed_on = bench.recorded()
+    assert values_of(passed_on, "--lr") == [["0.5"]]
+    assert values_of(passed_on, "--eval-prompt-data") == [["a=1", "b=2"]]
+    assert values_of(passed_on, "--train-iters") == []
+    assert passed_on.count("--train_iters=3") == 1
+    assert values_of(passed_on, "--critic-lr") == [["1e-3"]]
+    assert values_of(passed_on, "--bf16") == [[]]
+
+
+def test_run_folder_has_a_default_below_the_current_one(bench: Bench) -> None:
+    bench.tiny()
+    ((run_dir,),) = values_of(bench.recorded()[1], "--run-dir")
+    assert Path(run_dir).parent == bench.folder / "runs"
+    assert Path(run_dir).name.startswith("cvpo-tiny-20")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--tensor-model-parallel-size", "two"], "must be a positive whole number, not 'two'"),
+        (["--pipeline-model-parallel-size=0"], "must be a positive whole number, not '0'"),
+        (["--run-dir"], "--run-dir needs a value"),
+        (["--base", "/nowhere"], "--base /nowhere has no config.json"),
+    ],
+)
+def test_bad_flags_end_before_anything_is_made(
+    bench: Bench, flags: list[str], message: str
+) -> None:
+    result = bench.tiny(*flags)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert not bench.launched
+    assert not (bench.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help(bench: Bench, script: str) -> None:
+    result = bench.run(script, "--help")
+    assert result.returncode == 0
+    assert f"{script}.sh" in result.stdout
+    assert "--data-parallel-size" in result.stdout
+    assert not bench.launched
+
+
+@pytest.mark.parametrize(("script", "ranks"), list(zip(SCRIPTS, (1, 1, 64), strict=True)))
+def test_dry_run_prints_the_plan_without_a_model(bench: Bench, script: str, ranks: int) -> None:
+    result = bench.run(script, "--dry-run")
+    assert result.returncode == 0, result.stderr
+    assert f"Layout: {ranks} ranks" in result.stdout
+    assert not bench.launched
+    assert not (bench.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("sleeper", ["python", "torchrun"])
+def test_ending_the_script_ends_what_it_started(bench: Bench, sleeper: str) -> None:
+    bench.put(sleeper, SLEEPER)
+    flags = [] if sleeper == "python" else ["--base", str(bench.model)]
+    script = subprocess.Popen(
+        bench.command("run_cvpo_tiny", *flags), cwd=bench.folder, env=bench.environment
+    )
+    pid_file = bench.folder / "pid"
+    deadline = time.monotonic() + 30
+    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child = int(pid_file.read_text())
+    script.send_signal(signal.SIGTERM)
+    assert script.wait(timeout=30) != 0
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{child}").exists()
+    assert not bench.launched

@@ -1,0 +1,53 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Each patch of megatron.core is still needed: these tests fail when one can go."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import pytest
+import torch
+from tests.world import World
+
+from megacurl.megatron import cpu
+
+needs_no_gpu = pytest.mark.skipif(cpu.has_gpu(), reason="stand-ins exist only without a GPU")
+
+
+@needs_no_gpu
+def test_cuda_is_cpu_only_inside_its_scope() -> None:
+    with cpu.cuda_is_cpu():
+        assert torch.zeros(2, device="cuda").device.type == "cpu"
+        assert torch.zeros(2).cuda().device.type == "cpu"
+        assert torch.zeros(2).to("cuda").device.type == "cpu"
+        assert torch.zeros(2).type() == "torch.cuda.FloatTensor"
+    assert torch.zeros(2).type() == "torch.FloatTensor"
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.zeros(2, device="cuda")
+
+
+@needs_no_gpu
+def test_megatron_still_names_cuda() -> None:
+    from megatron.core.optimizer import clip_grads, distrib_optimizer
+    from megatron.core.pipeline_parallel import schedules
+
+    assert 'device="cuda"' in inspect.getsource(schedules)
+    assert "device='cuda'" in inspect.getsource(clip_grads)
+    assert "torch.cuda.FloatTensor" in inspect.getsource(distrib_optimizer)
+
+
+def step_tensors_of_loader() -> tuple[bool, str]:
+    """Whether the unpatched loader hands parameters a 'step' that is not theirs."""
+    from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
+
+    patched = DistributedOptimizer._set_main_param_and_optimizer_states
+    original = patched.__closure__[0].cell_contents if patched.__closure__ else None
+    return getattr(patched, "megacurl", False), inspect.getsource(original or patched)
+
+
+def test_adam_step_patch_is_in_place_and_needed(world: Callable[[int], World]) -> None:
+    """The loader walks over every entry of a parameter's state and has no exception for step."""
+    ((patched, source),) = world(1).run(step_tensors_of_loader)
+    assert patched
+    assert "step" not in source
