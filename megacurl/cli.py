@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(arguments)
     except ConfigError as error:
         return _refuse(error.problems)
+    except (FileNotFoundError, FileExistsError) as error:
+        return _refuse([str(error)])
     except BrokenPipeError:
         # `megacurl train --help | head`: the reader has gone. Python would complain on exit too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoTokenizer
 
 from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml
 from megacurl.curriculum.cvpo import CVPOCurriculum
@@ -30,7 +31,7 @@ from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
 from megacurl.rewards.registry import get_verifier
-from megacurl.rollout.registry import create_engine
+from megacurl.rollout.registry import create_engine, engine_class
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
@@ -44,6 +45,7 @@ class Run:
     def __init__(self, config: Config, grid: Grid) -> None:
         self.config, self.grid = config, grid
         self.folder = Path(config.run.run_dir)
+        self._check_names()
         self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         self.step = int(state.get("step", 0))
@@ -56,6 +58,16 @@ class Run:
         if self.resumed:
             self._restore(self.resumed, state)
         self._build_engine()
+
+    def _check_names(self) -> None:
+        """Names that only a registry knows, before anything is written or loaded."""
+        data = self.config.data
+        try:
+            engine_class(self.config.rollout.rollout_engine)
+            options = {"require_value": True} if data.require_value else {}
+            self.verifier = get_verifier(data.verifier, **options)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
 
     def _open_outputs(self) -> None:
         config, first = self.config, self.grid.rank == 0
@@ -142,9 +154,8 @@ class Run:
             grid,
             bucket_bytes=config.rollout.sync_bucket_mb << 20,
         )
-        verifier = get_verifier(config.data.verifier)
         self.generator = Generator(
-            self.engine, self.tokenizer, verifier, grid, config.training.seed
+            self.engine, self.tokenizer, self.verifier, grid, config.training.seed
         )
 
     @property

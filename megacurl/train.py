@@ -113,12 +113,10 @@ def count_tokens(trajectories: Sequence[Trajectory]) -> int:
 
 def main(config: Config) -> None:
     """Run the training that ``config`` describes; every rank of the world calls this."""
-    grid = groups.initialize(config.parallel, config.training.seed)
+    run = Run(config, groups.initialize(config.parallel, config.training.seed))
     try:
-        run = Run(config, grid)
-        try:
-            train(run)
-        finally:
-            run.close()
+        train(run)
     finally:
-        groups.shut_down()
+        run.close()
+    # Not after an error: leaving the groups would wait for ranks that may be stuck.
+    groups.shut_down()

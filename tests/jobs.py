@@ -234,3 +234,21 @@ def run_training(config: Config) -> None:
         train(run)
     finally:
         run.close()
+
+
+def score_export(config: Config, folder: Path) -> list[tuple[int, ...]]:
+    """Correct counts of every eval set's questions, by an engine that starts from ``folder``."""
+    from transformers import AutoTokenizer
+
+    from megacurl.evaluate import Evaluator
+    from megacurl.generation import Generator
+    from megacurl.rewards.registry import get_verifier
+
+    grid = enter(config)
+    engine = create_engine("transformers", model=folder)
+    engine.start()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    verifier = get_verifier(config.data.verifier)
+    generator = Generator(engine, tokenizer, verifier, grid, config.training.seed)
+    results = Evaluator(config, tokenizer)(generator, step=0)
+    return [result.num_correct for result in results]

@@ -24,7 +24,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 class World:
     """``size`` processes joined in a gloo group."""
 
-    def __init__(self, size: int, timeout_s: float = 180.0) -> None:
+    def __init__(self, size: int, timeout_s: float = 600.0) -> None:
         self.size, self.timeout_s = size, timeout_s
         self._ranks: list[tuple[Any, Connection]] = []
 
@@ -65,9 +65,7 @@ class World:
             port = probe.getsockname()[1]
         for rank in range(self.size):
             ours, theirs = _SPAWN.Pipe()
-            process = _SPAWN.Process(
-                target=_serve, args=(rank, self.size, port, theirs)
-            )
+            process = _SPAWN.Process(target=_serve, args=(rank, self.size, port, theirs))
             process.start()
             theirs.close()
             self._ranks.append((process, ours))

@@ -194,10 +194,6 @@ def _batches(layout: Layout, config: Config) -> Iterator[str]:
         f"  {training.train_iters} rollouts, the first {warmup} for the critic alone: "
         f"{at_least}{actor_steps} actor and {critic_steps} critic optimizer steps"
     )
-    longest = layout.actor.shape.max_position_embeddings
-    tokens = rollout.rollout_max_prompt_len + rollout.rollout_max_response_len
-    if longest is not None and tokens > longest:
-        yield f"  note: {tokens} tokens exceed the {longest} positions that the model was made for"
 
 
 def _updates(model: str, plan: UpdatePlan) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from megacurl.config.bounds import bound_problems
@@ -27,9 +28,28 @@ def plan_run(config: Config, world_size: int, purpose: Purpose = "train") -> Lay
             layout = _layout(config, world_size)
         except ConfigError as error:
             problems += error.problems
+    if layout is not None:
+        problems += _length_problems(config, layout)
     if problems or layout is None:
         raise ConfigError(dict.fromkeys(problems))
     return layout
+
+
+def _length_problems(config: Config, layout: Layout) -> Iterator[str]:
+    """Sequences that the rollout engine would have to refuse in the middle of a run."""
+    positions = layout.actor.shape.max_position_embeddings
+    if positions is None:
+        return
+    prompt, lengths = config.rollout.rollout_max_prompt_len, {}
+    lengths["--rollout-max-response-len"] = config.rollout.rollout_max_response_len
+    if config.eval.eval_prompt_data and config.eval.eval_max_response_len is not None:
+        lengths["--eval-max-response-len"] = config.eval.eval_max_response_len
+    for flag, length in lengths.items():
+        if prompt + length > positions:
+            yield (
+                f"--rollout-max-prompt-len {prompt} plus {flag} {length} is {prompt + length} "
+                f"tokens, but the model has {positions} positions; lower one of the two"
+            )
 
 
 def _models_exist(config: Config) -> bool:

@@ -280,6 +280,8 @@ class DataConfig:
     """A new order of the questions in every epoch, from the seed."""
     verifier: str = "math"
     """How a response is judged."""
+    require_value: bool = False
+    """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 
-class DataError(ValueError):
+from megacurl.config.errors import ConfigError
+
+
+class DataError(ConfigError):
     """A prompt file, or a row of it, cannot be used; the message names place, value and fix."""
 
 

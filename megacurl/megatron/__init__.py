@@ -3,8 +3,8 @@
 
 import warnings
 
-# What megatron.core and torch say on every rank about libraries that a CPU has no use for, and about
-# names in each other that are being renamed, would bury what a user must read.
+# What megatron.core and torch say on every rank about libraries that a CPU has no use for, and
+# about names that are being renamed, would bury what a user must read.
 for _text in (
     ".*Apex (are|is) not installed.*",
     ".*full scope is deprecated.*",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from megacurl.config.errors import ConfigError
 from megacurl.models import families
 from megacurl.models.shape import ModelShape, RopeScaling
 from megacurl.models.weight_map import WeightMap
@@ -18,9 +19,10 @@ from megacurl.utils.names import nearest_hint
 
 HFConfig = Mapping[str, Any]
 
+
 @dataclass(frozen=True)
 class Family:
-    """read_shape: HF config -> shape (ValueError for what the family cannot train).
+    """read_shape: HF config -> shape (ConfigError for what the family cannot train).
     weight_map: shape, make_vocab_size_divisible_by -> the map of HF and Megatron parameters.
     """
 
@@ -35,10 +37,10 @@ def family_names() -> list[str]:
 
 
 def get_family(model_type: str) -> Family:
-    """The family of an HF ``model_type``; ValueError with the nearest name if there is none."""
+    """The family of an HF ``model_type``; ConfigError with the nearest name if there is none."""
     names = family_names()
     if model_type not in names:
-        raise ValueError(
+        raise ConfigError(
             f"model_type {model_type!r} is not supported{nearest_hint(model_type, names)}; "
             f"supported: {', '.join(names)}"
         )
@@ -56,7 +58,7 @@ def read_hf_config(folder: str | Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(path.read_text())
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}") from error
     return config
 
 
@@ -67,7 +69,7 @@ def load_shape(folder: str | Path) -> tuple[Family, ModelShape]:
     try:
         return family, family.read_shape(config)
     except KeyError as error:
-        raise ValueError(f"{Path(folder) / 'config.json'} lacks the field {error}") from error
+        raise ConfigError(f"{Path(folder) / 'config.json'} lacks the field {error}") from error
 
 
 def read_decoder_shape(config: HFConfig, *, family: str, qkv_bias: bool) -> ModelShape:
@@ -103,7 +105,7 @@ def read_rope(config: HFConfig) -> tuple[float, RopeScaling | None]:
     constants = ("low_freq_factor", 1.0), ("high_freq_factor", 4.0)
     fixed = (*constants, ("original_max_position_embeddings", 8192))
     if kind != "llama3" or any(float(rope.get(name, value)) != value for name, value in fixed):
-        raise ValueError(
+        raise ConfigError(
             f"rope scaling {rope} is not supported; supported: none, or llama3 with "
             + ", ".join(f"{name} {value}" for name, value in fixed)
         )
@@ -111,7 +113,7 @@ def read_rope(config: HFConfig) -> tuple[float, RopeScaling | None]:
 
 
 def refuse(config: HFConfig, field: str, supported: object) -> None:
-    """ValueError if a config field that the family cannot train has another value."""
+    """ConfigError if a config field that the family cannot train has another value."""
     value = config.get(field, supported)
     if value != supported:
-        raise ValueError(f"config.json has {field}={value!r}; only {supported!r} is supported")
+        raise ConfigError(f"config.json has {field}={value!r}; only {supported!r} is supported")

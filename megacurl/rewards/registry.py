@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from megacurl.rewards.verdict import Verdict
+from megacurl.utils.names import nearest_hint
 
 
 class Verifier(Protocol):
@@ -55,9 +55,8 @@ def get_verifier(name: str, **options: Any) -> Verifier:
     """
     _import_verifiers()
     if name not in _VERIFIERS:
-        near = difflib.get_close_matches(name, _VERIFIERS, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown verifier {name!r}: {hint}known: {', '.join(verifier_names())}")
+        hint = nearest_hint(name, _VERIFIERS)
+        raise ValueError(f"unknown verifier {name!r}{hint}; known: {', '.join(verifier_names())}")
     entry = _VERIFIERS[name]
     if isinstance(entry, type):
         try:

@@ -84,7 +84,7 @@ class AdmissionQueue:
         return len(self._waiting)
 
     def admit(self, active: int, longest: int) -> list[Unit]:
-        """Take what fits beside `active` rows whose longest final length is `longest`."""
+        """Take what fits beside ``active`` rows whose longest final length is ``longest``."""
         free = self._limits.max_rows - active
         if not self._waiting or (active and free * _REFILL_SHARE < self._limits.max_rows):
             return []
@@ -109,7 +109,7 @@ class AdmissionQueue:
         return admitted
 
     def prefill_groups(self, units: Sequence[Unit]) -> list[list[Unit]]:
-        """Cut admitted units into prefill forwards of at most `max_prefill_tokens`."""
+        """Cut admitted units into prefill forwards of at most ``max_prefill_tokens``."""
         groups: list[list[Unit]] = []
         width = 0
         for unit in sorted(units, key=lambda unit: len(unit.context), reverse=True):

@@ -13,12 +13,12 @@ ProgressCallback = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class GenerateControl:
-    """Stop conditions of one `generate` call.
+    """Stop conditions of one ``generate`` call.
 
     Args:
-        deadline: `time.monotonic()` value after which the call returns what it has.
+        deadline: ``time.monotonic()`` value after which the call returns what it has.
         should_abort: asked between tokens; True returns what there is.
-        on_progress: called as `(finished samples, all samples)` whenever samples finish.
+        on_progress: called as ``(finished samples, all samples)`` whenever samples finish.
         paused: the engine's own reason to stop early.
     """
 

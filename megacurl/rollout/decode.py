@@ -22,7 +22,7 @@ from megacurl.rollout.validation import stop_tokens
 
 
 class DecodeLoop:
-    """One `generate` call.
+    """One ``generate`` call.
 
     Args:
         decoder: the model.
@@ -45,7 +45,7 @@ class DecodeLoop:
 
     @torch.inference_mode()
     def run(self, requests: Sequence[Request], control: GenerateControl) -> list[Sample]:
-        """Generate until all samples are finished or `control` says stop.
+        """Generate until all samples are finished or ``control`` says stop.
 
         Returns:
             Samples ordered by request, then seed; unfinished ones with finish_reason "abort".

@@ -1,8 +1,8 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
 """The two things the decode loop needs of a model: prefill prompts, and one step for all rows.
 
-`HFDecoder` does both through the model's own forward and works for any decoder-only model with
-full attention. `fused_decoder.py` replaces the step for the Llama family.
+``HFDecoder`` does both through the model's own forward and works for any decoder-only model with
+full attention. ``fused_decoder.py`` replaces the step for the Llama family.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from megacurl.rollout.kv_cache import SlotCache
 
 
 class HFDecoder:
-    """Prefill and decode through `model.forward`.
+    """Prefill and decode through ``model.forward``.
 
     Args:
         model: a causal language model in eval mode, all parameters on one device.
@@ -32,7 +32,7 @@ class HFDecoder:
         self._kv_shape = self._probe_kv_shape()
 
     def new_cache(self, num_rows: int) -> SlotCache:
-        """An empty cache of `num_rows` slots for this model."""
+        """An empty cache of ``num_rows`` slots for this model."""
         layers, heads, dim = self._kv_shape
         return SlotCache(layers, heads, dim, num_rows, dtype=self.dtype, device=self.device)
 
@@ -53,7 +53,7 @@ class HFDecoder:
 
     @torch.inference_mode()
     def decode(self, ids: Tensor, positions: Tensor, cache: SlotCache) -> Tensor:
-        """Logits after one token a row; call `cache.begin_step` before.
+        """Logits after one token a row; call ``cache.begin_step`` before.
 
         Args:
             ids: int64 [B], token of each row.
@@ -91,7 +91,7 @@ def _owned_float(logits: Tensor) -> Tensor:
 
 
 class _SlotLayer(CacheLayerMixin):
-    """One layer of a `SlotCache` behind the interface transformers' attention talks to."""
+    """One layer of a ``SlotCache`` behind the interface transformers' attention talks to."""
 
     def __init__(self, cache: SlotCache, layer: int) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ def combine_digests(digests: Mapping[str, int]) -> str:
 
 
 def _as_words(tensor: Tensor) -> Tensor:
-    """Row-major bytes of `tensor` as int64 [words], the last word padded with zero bytes."""
+    """Row-major bytes of ``tensor`` as int64 [words], the last word padded with zero bytes."""
     flat = tensor.contiguous().reshape(-1)
     raw = flat.view(torch.uint8)
     tail = raw.numel() % _WORD

@@ -44,9 +44,9 @@ _CURES: dict[EngineState, str] = {
 class RolloutEngine(ABC):
     """Generates samples for prompts and takes new weights from the trainer.
 
-    Life: `start` -> (`generate` | `score` | update)* -> `shutdown`. An update is
-    `pause` -> `open_update` -> `load`* -> `commit` -> `resume`. All calls may come from any thread;
-    they run one at a time, except that `pause` makes a running `generate` return.
+    Life: ``start`` -> (``generate`` | ``score`` | update)* -> ``shutdown``. An update is
+    ``pause`` -> ``open_update`` -> ``load``* -> ``commit`` -> ``resume``. All calls may come from any thread;
+    they run one at a time, except that ``pause`` makes a running ``generate`` return.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class RolloutEngine(ABC):
             self._closed = True
 
     def health(self) -> bool:
-        """Whether the engine is alive. It may still be paused or dirty: see `state`."""
+        """Whether the engine is alive. It may still be paused or dirty: see ``state``."""
         return self._started and not self._closed and self._alive()
 
     @property
@@ -121,10 +121,10 @@ class RolloutEngine(ABC):
 
         Args:
             requests: checked as a whole before the first token.
-            deadline: `time.monotonic()` value; after it unfinished samples come back with
+            deadline: ``time.monotonic()`` value; after it unfinished samples come back with
                 finish_reason "abort" and the tokens they have.
             should_abort: asked between tokens; True acts like the deadline.
-            on_progress: called as `(finished samples, all samples)`.
+            on_progress: called as ``(finished samples, all samples)``.
 
         Returns:
             One sample for each seed, ordered by request, then by seed.
@@ -186,7 +186,7 @@ class RolloutEngine(ABC):
     # ---- pause and memory -----------------------------------------------------------------
 
     def pause(self) -> None:
-        """Stop generating: a running `generate` returns partials. Always drops prefix caches."""
+        """Stop generating: a running ``generate`` returns partials. Always drops prefix caches."""
         self._require_alive("pause")
         self._paused.set()
         with self._lock:
@@ -200,7 +200,7 @@ class RolloutEngine(ABC):
             self._paused.clear()
 
     def release_memory(self, tags: Collection[MemoryTag] = MEMORY_TAGS) -> None:
-        """Give device memory back while the trainer works; `generate` is refused until resumed.
+        """Give device memory back while the trainer works; ``generate`` is refused until resumed.
 
         On a CPU nothing moves, but the same calls are refused, so a mistake shows up there too.
         """
@@ -213,7 +213,7 @@ class RolloutEngine(ABC):
             self._released |= fresh
 
     def resume_memory(self, tags: Collection[MemoryTag] = MEMORY_TAGS) -> None:
-        """Take back what `release_memory` gave away."""
+        """Take back what ``release_memory`` gave away."""
         with self._lock:
             self._require_alive("resume_memory")
             back = _known_tags(tags) & self._released
@@ -232,10 +232,10 @@ class RolloutEngine(ABC):
 
         Args:
             manifest: everything that will be sent, in sending order.
-            version: >= 0; becomes `weight_version` at the commit.
+            version: >= 0; becomes ``weight_version`` at the commit.
 
         Raises:
-            ManifestError: lists all differences from `self.manifest()`; nothing was changed.
+            ManifestError: lists all differences from ``self.manifest()``; nothing was changed.
             EngineStateError: not started, weights released, generating, or an update is open.
         """
         with self._lock:
@@ -259,7 +259,7 @@ class RolloutEngine(ABC):
             return self._open_update
 
     def _update_closed(self, version: int, committed: bool) -> None:
-        """An engine passes this, bound to the version, to its `WeightUpdate` as `on_close`."""
+        """An engine passes this, bound to the version, to its ``WeightUpdate`` as ``on_close``."""
         with self._lock:
             self._open_update = None
             if committed:
@@ -273,7 +273,7 @@ class RolloutEngine(ABC):
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What this engine can do; known before `start`."""
+        """What this engine can do; known before ``start``."""
 
     @property
     @abstractmethod
@@ -294,16 +294,16 @@ class RolloutEngine(ABC):
     def manifest(self) -> list[TensorMeta]:
         """The tensors a full update must bring: Hugging Face names, shapes, dtype of the engine.
 
-        A tied `lm_head.weight` is listed only by an engine that keeps its own copy of it.
+        A tied ``lm_head.weight`` is listed only by an engine that keeps its own copy of it.
         """
 
     @abstractmethod
     def digest(self) -> str:
-        """`combine_digests` of `tensor_digest` over the live weights named in the manifest."""
+        """``combine_digests`` of ``tensor_digest`` over the live weights named in the manifest."""
 
     @abstractmethod
     def _start(self) -> int:
-        """Build; return the version of the weights loaded, or `NO_WEIGHTS`."""
+        """Build; return the version of the weights loaded, or ``NO_WEIGHTS``."""
 
     @abstractmethod
     def _shutdown(self) -> None: ...

@@ -54,10 +54,10 @@ class _Layer:
 
 
 class FusedDecoder(HFDecoder):
-    """`HFDecoder` with its own decode step.
+    """``HFDecoder`` with its own decode step.
 
     Args:
-        model: a model for which `supports_fused` holds. Its projections are repacked in place;
+        model: a model for which ``supports_fused`` holds. Its projections are repacked in place;
             moving it to another device or dtype breaks the packs, so build a new decoder then.
     """
 
@@ -80,7 +80,7 @@ class FusedDecoder(HFDecoder):
 
     @torch.inference_mode()
     def decode(self, ids: Tensor, positions: Tensor, cache: SlotCache) -> Tensor:
-        """See `HFDecoder.decode`."""
+        """See ``HFDecoder.decode``."""
         self._extend_tables(cache.length)
         cos = self._cos.index_select(0, positions)[:, None]
         sin = self._sin.index_select(0, positions)[:, None]

@@ -20,7 +20,7 @@ def read_config(model: str | Path | PretrainedConfig, load_weights: bool) -> Pre
 
     Raises:
         FileNotFoundError: the folder has no config.json.
-        ValueError: weights are wanted, but `model` is a bare config.
+        ValueError: weights are wanted, but ``model`` is a bare config.
     """
     if isinstance(model, PretrainedConfig):
         if load_weights:

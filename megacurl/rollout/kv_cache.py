@@ -58,7 +58,7 @@ class SlotCache:
         return self._length
 
     def reserve(self, length: int, limit: int) -> None:
-        """Make room for `length` positions; grows by doubling, but not past `limit`."""
+        """Make room for ``length`` positions; grows by doubling, but not past ``limit``."""
         if length <= self.capacity:
             return
         roomy = max(length, min(limit, max(_FIRST_CAPACITY, 2 * self.capacity)))
@@ -81,7 +81,7 @@ class SlotCache:
             slots: int64 [R], slots to fill.
             source: int64 [R], the prompt of each slot.
             keys: for each layer [P, H, L, D].
-            values: like `keys`.
+            values: like ``keys``.
         """
         length = keys[0].shape[2]
         for layer, (key, value) in enumerate(zip(keys, values, strict=True)):
@@ -89,7 +89,7 @@ class SlotCache:
             self._values[layer, slots, :, :length] = value[source]
 
     def move(self, target: Tensor, origin: Tensor, length: int) -> None:
-        """Copy the first `length` positions of slots `origin` to `target` (int64 [M] each)."""
+        """Copy the first ``length`` positions of slots ``origin`` to ``target`` (int64 [M] each)."""
         self._keys[:, target, :, :length] = self._keys[:, origin, :, :length]
         self._values[:, target, :, :length] = self._values[:, origin, :, :length]
 
@@ -122,7 +122,7 @@ class SlotCache:
         self._values[layer].view(-1, dim).index_copy_(0, self._write_index, values.reshape(-1, dim))
 
     def view(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the step's rows, [B, H, length, D] each; use them with `mask`."""
+        """Keys and values of the step's rows, [B, H, length, D] each; use them with ``mask``."""
         return (
             self._keys[layer, : self._active, :, : self._length],
             self._values[layer, : self._active, :, : self._length],
@@ -162,7 +162,7 @@ class SlotCache:
         return mixed.reshape(batch, -1)
 
     def _step_bias(self, heads: int, group: int) -> Tensor:
-        """`mask` as [B * heads, group, length], made once a step."""
+        """``mask`` as [B * heads, group, length], made once a step."""
         if self._bias is None:
             shape = (self._active, heads, group, self._length)
             self._bias = self.mask.expand(shape).reshape(-1, group, self._length)

@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Engines by name. A file `<name>_engine.py` in this package that defines `ENGINE` is an engine.
+"""Engines by name. A file ``<name>_engine.py`` in this package that defines ``ENGINE`` is an engine.
 
 Files are only listed until one is asked for: the libraries behind engines are heavy, optional,
 and some change the process they are imported into.
@@ -24,7 +24,7 @@ def register_engine(name: str, module: str) -> None:
 
     Args:
         name: name to select it by.
-        module: importable module with an attribute `ENGINE`, a subclass of `RolloutEngine`.
+        module: importable module with an attribute ``ENGINE``, a subclass of ``RolloutEngine``.
     """
     if name in engine_names():
         raise ValueError(f"rollout engine {name!r} exists already; choose another name")
@@ -32,7 +32,7 @@ def register_engine(name: str, module: str) -> None:
 
 
 def engine_names() -> list[str]:
-    """Names that `create_engine` accepts, sorted."""
+    """Names that ``create_engine`` accepts, sorted."""
     found = {
         info.name.removesuffix(_SUFFIX)
         for info in pkgutil.iter_modules(megacurl.rollout.__path__)
@@ -64,5 +64,5 @@ def engine_class(name: str) -> type[RolloutEngine]:
 
 
 def create_engine(name: str, **kwargs: Any) -> RolloutEngine:
-    """Build the engine called `name` (not started) from its own keyword arguments."""
+    """Build the engine called ``name`` (not started) from its own keyword arguments."""
     return engine_class(name)(**kwargs)

@@ -21,7 +21,7 @@ def counter_uniform(seeds: Tensor, counters: Tensor) -> Tensor:
 
     Args:
         seeds: int64 [B].
-        counters: int64, broadcastable to `seeds`; the number of tokens generated before.
+        counters: int64, broadcastable to ``seeds``; the number of tokens generated before.
 
     Returns:
         float64 [B], multiples of 2**-48 shifted by half a step, so never 0 or 1.
@@ -59,7 +59,7 @@ def sample_tokens(logits: Tensor, rows: RowSampling, uniforms: Tensor) -> tuple[
     Args:
         logits: float32 [B, V], overwritten; banned tokens are -inf.
         rows: settings for the B rows.
-        uniforms: float64 [B] in (0, 1), see `counter_uniform`.
+        uniforms: float64 [B] in (0, 1), see ``counter_uniform``.
 
     Returns:
         token ids int64 [B], and their float32 [B] log-probabilities under the processed

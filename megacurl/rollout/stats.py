@@ -12,7 +12,7 @@ from megacurl.rollout.types import Request, Sample
 
 @dataclass(slots=True)
 class EngineStats:
-    """Totals over all `generate` calls."""
+    """Totals over all ``generate`` calls."""
 
     requests: int = 0
     samples: int = 0

@@ -38,7 +38,7 @@ class TransformersEngine(RolloutEngine):
 
     Args:
         model: folder in Hugging Face format, or a config (then weights come by an update).
-        load_weights: False builds the model from its config alone: `generate` is refused until
+        load_weights: False builds the model from its config alone: ``generate`` is refused until
             the first update has brought the weights.
         dtype: "float32", "bfloat16" or "float16".
         device: "cpu" or "cuda:<index>".
@@ -90,7 +90,7 @@ class TransformersEngine(RolloutEngine):
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `RolloutEngine.capabilities`."""
+        """See ``RolloutEngine.capabilities``."""
         return Capabilities(
             partial_rollouts=True,
             scoring=True,
@@ -116,7 +116,7 @@ class TransformersEngine(RolloutEngine):
 
     @property
     def decoder_name(self) -> str:
-        """Which decode step is in use, "FusedDecoder" or "HFDecoder"; "" before `start`."""
+        """Which decode step is in use, "FusedDecoder" or "HFDecoder"; "" before ``start``."""
         return "" if self._decoder is None else type(self._decoder).__name__
 
     def manifest(self) -> list[TensorMeta]:
@@ -124,7 +124,7 @@ class TransformersEngine(RolloutEngine):
         return [TensorMeta.of(name, tensor) for name, tensor in _live_tensors(self._live_model())]
 
     def digest(self) -> str:
-        """See `RolloutEngine.digest`."""
+        """See ``RolloutEngine.digest``."""
         tensors = _live_tensors(self._live_model())
         return combine_digests({name: tensor_digest(tensor) for name, tensor in tensors})
 

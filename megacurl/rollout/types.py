@@ -15,7 +15,7 @@ FinishReason = Literal["stop", "length", "abort", "error"]
 MemoryTag = Literal["weights", "kv_cache"]
 MEMORY_TAGS: tuple[MemoryTag, ...] = ("weights", "kv_cache")
 NO_WEIGHTS = -1
-"""`weight_version` of an engine that holds no weights yet."""
+"""``weight_version`` of an engine that holds no weights yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class SamplingSpec:
     """How to sample one request.
 
     Args:
-        max_tokens: generated tokens at most, a partial rollout's `prefix_ids` included.
+        max_tokens: generated tokens at most, a partial rollout's ``prefix_ids`` included.
         temperature: logits are divided by it; 0 means greedy.
-        top_p: nucleus mass in (0, 1], applied after `top_k`; 1 is off.
+        top_p: nucleus mass in (0, 1], applied after ``top_k``; 1 is off.
         top_k: keep the k likeliest tokens; 0 is off.
         min_tokens: stop tokens can't be sampled before this many generated tokens.
         stop_token_ids: tokens that end a sample, besides the model's end-of-sequence tokens.
@@ -65,7 +65,7 @@ class SamplingSpec:
 class Request:
     """One prompt, to be sampled once for each seed.
 
-    `prefix_ids` continues a partial rollout: they are the tokens generated so far, and sample i
+    ``prefix_ids`` continues a partial rollout: they are the tokens generated so far, and sample i
     goes on exactly where a run with seed i stopped, so prefix + continuation equals the run that
     was never interrupted (as long as the weights are the same).
     """
@@ -86,8 +86,8 @@ class Request:
 class Sample:
     """One generated continuation.
 
-    `token_ids` are the *new* tokens (without `prefix_ids`), the stop token included.
-    `log_probs[t]` is the behaviour log-probability of `token_ids[t]` under the distribution it was
+    ``token_ids`` are the *new* tokens (without ``prefix_ids``), the stop token included.
+    ``log_probs[t]`` is the behaviour log-probability of ``token_ids[t]`` under the distribution it was
     drawn from: after temperature, min_tokens, top-k and top-p ("processed"). For greedy requests
     it is log softmax of the unscaled logits. "error" means the model gave a non-finite
     distribution; the tokens before it are kept.
@@ -111,7 +111,7 @@ class TensorMeta:
 
     @classmethod
     def of(cls, name: str, tensor: torch.Tensor) -> TensorMeta:
-        """Describe `tensor`."""
+        """Describe ``tensor``."""
         return cls(name, tuple(tensor.shape), dtype_name(tensor.dtype))
 
 
@@ -121,11 +121,11 @@ class Capabilities:
 
     Args:
         partial_rollouts: an aborted generate returns the tokens it had.
-        scoring: `score` is available.
-        releases_memory: `release_memory` really gives device memory back.
+        scoring: ``score`` is available.
+        releases_memory: ``release_memory`` really gives device memory back.
         concurrent: generates in other processes, so the trainer may work at the same time.
         transports: ways weights can reach it; "tensor" is a direct call in the same process.
-        log_probs: meaning of `Sample.log_probs`.
+        log_probs: meaning of ``Sample.log_probs``.
     """
 
     partial_rollouts: bool
@@ -137,7 +137,7 @@ class Capabilities:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """`torch.bfloat16` -> `"bfloat16"`."""
+    """``torch.bfloat16`` -> ``"bfloat16"``."""
     return str(dtype).removeprefix("torch.")
 
 

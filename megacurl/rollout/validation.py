@@ -21,7 +21,7 @@ def validate_requests(
     """Refuse requests an engine could only fail on later, or worse, die of.
 
     Args:
-        requests: all requests of one `generate` call.
+        requests: all requests of one ``generate`` call.
         vocab_size: rows of the embedding; valid ids are in [0, vocab_size).
         max_model_len: prompt plus generated tokens at most.
         eos_token_ids: the model's end-of-sequence tokens.
@@ -41,13 +41,13 @@ def validate_requests(
 
 
 def stop_tokens(request: Request, eos_token_ids: Iterable[int]) -> frozenset[int]:
-    """All tokens that end a sample of `request`."""
+    """All tokens that end a sample of ``request``."""
     own = frozenset(request.sampling.stop_token_ids)
     return own if request.sampling.ignore_eos else own | frozenset(eos_token_ids)
 
 
 def check_token_ids(label: str, ids: Iterable[int], vocab_size: int) -> None:
-    """Refuse anything but ints in [0, vocab_size); `label` says whose ids they are."""
+    """Refuse anything but ints in [0, vocab_size); ``label`` says whose ids they are."""
     for position, token in enumerate(ids):
         # type() rather than isinstance(): True and numpy scalars are mistakes here.
         if type(token) is not int or not 0 <= token < vocab_size:

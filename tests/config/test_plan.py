@@ -73,3 +73,10 @@ def test_the_critics_model_is_read(
     (critic / "config.json").write_text(json.dumps({**qwen_7b, "num_hidden_layers": 4}))
     layout = plan_run(make_config(critic_hf_checkpoint=str(critic)), 1)
     assert (layout.actor.layers_per_stage, layout.critic.layers_per_stage) == (28, 4)
+
+
+def test_sequences_longer_than_the_model_are_refused(make_config: MakeConfig) -> None:
+    config = make_config(rollout_max_response_len=40000, max_tokens_per_micro_batch=50000)
+    (problem,) = _problems(config, 1)
+    assert "--rollout-max-response-len 40000 is 42048 tokens" in problem
+    assert "32768 positions" in problem

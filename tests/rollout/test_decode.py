@@ -27,7 +27,7 @@ def request(
 
 
 def full_logits(model: PreTrainedModel, prompt: tuple[int, ...], tokens: list[int]) -> Tensor:
-    """Logits that predict each of `tokens`, from one forward without a cache."""
+    """Logits that predict each of ``tokens``, from one forward without a cache."""
     with torch.no_grad():
         logits = model(torch.tensor([[*prompt, *tokens]])).logits[0]
     return logits[len(prompt) - 1 : -1]

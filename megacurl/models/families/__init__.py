@@ -1,2 +1,2 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""One file a model family, named like the ``model_type`` of its HF config; it defines ``FAMILY``."""
+"""One file a model family, named like the ``model_type`` of HF configs; it defines ``FAMILY``."""
