@@ -54,9 +54,14 @@ class Evaluator:
         return settings.eval_interval is not None and step % settings.eval_interval == 0
 
     def __call__(
-        self, generator: Generator, step: int, on_progress: ShowProgress | None = None
+        self,
+        generator: Generator,
+        *,
+        step: int,
+        version: int,
+        on_progress: ShowProgress | None = None,
     ) -> list[EvalResult]:
-        """Evaluate every set; collective over all ranks."""
+        """Evaluate every set with the weights ``version``, after ``step`` steps; collective."""
         settings = self.config.eval
         sampling = SamplingSpec(
             max_tokens=(
@@ -68,7 +73,12 @@ class Evaluator:
         results = []
         for name, prompts in self.sets.items():
             judged = generator(
-                prompts, settings.n_samples_per_eval_prompt, sampling, _EVAL_STREAM, on_progress
+                prompts,
+                settings.n_samples_per_eval_prompt,
+                sampling,
+                step=_EVAL_STREAM,
+                version=version,
+                on_progress=on_progress,
             )
             results.append(
                 EvalResult.from_verdicts(
@@ -77,7 +87,7 @@ class Evaluator:
                     [[j.verdict.correct for j in row] for row in judged],
                     [prompt.level for prompt, _ in prompts],
                     step=step,
-                    weights_version=judged[0][0].sample.version,
+                    weights_version=version,
                 )
             )
         return results

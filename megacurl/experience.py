@@ -116,6 +116,20 @@ def make_experience(
     )
 
 
+def policy_metrics(shard: Shard, old: LogProbs, grid: Grid) -> dict[str, float]:
+    """Entropy of the policy, and how far the engine's log-probs are from the trainer's; collective.
+
+    Both have the same weights, so the gap is rounding, or a sync that went wrong.
+    """
+    sums = torch.zeros(3, dtype=torch.float64, device=grid.device)
+    if grid.is_last_stage:
+        sums[0] = (old.log_probs - shard.behaviour_log_probs).abs().sum()
+        sums[1] = old.entropy.sum()
+        sums[2] = old.entropy.numel()
+    gap, entropy, count = grid.sum_over_owners(sums).tolist()
+    return {"sync/logprob_gap": gap / count, "actor/entropy": entropy / count}
+
+
 def _reward_penalty(
     config: Config, shard: Shard, old: LogProbs | None, reference: LogProbs | None
 ) -> Tensor | None:

@@ -49,14 +49,24 @@ class Generator:
         prompts: Sequence[EncodedPrompt],
         n: int,
         sampling: SamplingSpec,
+        *,
         step: int,
+        version: int,
         on_progress: ShowProgress | None = None,
     ) -> list[list[Judged]]:
         """n judged responses to each of ``prompts``, in order, on every rank; collective.
 
+        Args:
+            prompts: questions with their token ids.
+            n: responses to each.
+            sampling: temperature, limits.
+            step: part of the seeds.
+            version: weights that every engine must hold.
+            on_progress: told (finished, all) of this rank's responses.
+
         Raises:
-            RuntimeError: if an engine produced non-finite probabilities, or holds another weight
-                version than the other ranks' engines.
+            RuntimeError: if an engine produced non-finite probabilities, or generated with other
+                weights than ``version``.
         """
         mine = range(self.grid.rank, len(prompts), self.grid.world_size)
         requests = [
@@ -74,7 +84,7 @@ class Generator:
         merged: dict[int, list[Judged]] = {}
         for part in self.grid.gather_objects(share):
             merged.update(part)
-        self._check(merged)
+        self._check(merged, version)
         return [merged[i] for i in range(len(prompts))]
 
     def _judge(self, samples: Sequence[Sample], answers: Sequence[str]) -> list[Judged]:
@@ -86,7 +96,7 @@ class Generator:
         return [Judged(s, v) for s, v in zip(samples, verdicts, strict=True)]
 
     @staticmethod
-    def _check(merged: dict[int, list[Judged]]) -> None:
+    def _check(merged: dict[int, list[Judged]], version: int) -> None:
         everyone = [j.sample for group in merged.values() for j in group]
         broken = sum(s.finish_reason == "error" for s in everyone)
         if broken:
@@ -94,9 +104,12 @@ class Generator:
                 f"{broken} of {len(everyone)} responses ended in non-finite probabilities; the "
                 "policy has diverged: resume from an earlier checkpoint with a lower --lr"
             )
-        versions = sorted({s.version for s in everyone})
-        if len(versions) > 1:
-            raise RuntimeError(f"engines generated with different weight versions {versions}")
+        others = {s.version for s in everyone} - {version}
+        if others:
+            raise RuntimeError(
+                f"engines generated with weight versions {sorted(others)}, the trainer is at "
+                f"{version}; a weight sync was lost"
+            )
 
 
 def to_trajectories(

@@ -198,7 +198,9 @@ class Run:
             return {}
         metrics: dict[str, float] = {}
         show = self.show_progress("evaluate")
-        for result in self.evaluator(self.generator, self.step, show):
+        for result in self.evaluator(
+            self.generator, step=self.step, version=self.version, on_progress=show
+        ):
             if self.grid.rank == 0:
                 result.save(result_path(self.folder, result.set_name, self.step))
             metrics |= result.metrics()

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.schema import Config
-from megacurl.experience import make_experience
+from megacurl.experience import make_experience, policy_metrics
 from megacurl.generation import rollout_metrics, to_trajectories
 from megacurl.megatron import groups
-from megacurl.megatron.actor import LogProbs
 from megacurl.megatron.shard import Shard
 from megacurl.run import Run
 from megacurl.trajectory import Trajectory
@@ -26,8 +25,9 @@ def train_step(run: Run) -> dict[str, float]:
             prompts,
             config.training.n_samples_per_prompt,
             run.sampling,
-            run.step,
-            run.show_progress("generate"),
+            step=run.step,
+            version=run.version,
+            on_progress=run.show_progress("generate"),
         )
     trajectories = to_trajectories(prompts, responses, config.algorithm)
     difficulty = run.curriculum.observe(
@@ -50,7 +50,7 @@ def train_step(run: Run) -> dict[str, float]:
         reference=reference,
     )
     metrics = rollout_metrics(trajectories) | run.curriculum.metrics() | experience.metrics
-    metrics |= policy_metrics(run, shard, old) | run.cursor.metrics()
+    metrics |= policy_metrics(shard, old, run.grid) | run.cursor.metrics()
 
     with timers("train"):
         metrics |= run.critic.update(shard, values, experience.returns)
@@ -59,7 +59,6 @@ def train_step(run: Run) -> dict[str, float]:
             metrics |= run.actor.update(
                 shard, old, experience.advantages, reference=reference, weights=weights
             )
-    metrics["sync/version"] = trajectories[0].version
     if not run.warming_up:
         with timers("sync"):
             run.version += 1
@@ -69,7 +68,7 @@ def train_step(run: Run) -> dict[str, float]:
         run.warming_up = not critic_warmup_done(
             run.step, experience.mse, experience.explained_variance, config.algorithm
         )
-    return metrics | {"perf/tokens": count_tokens(trajectories)}
+    return metrics | {"sync/version": run.version, "perf/tokens": count_tokens(trajectories)}
 
 
 def train(run: Run) -> None:
@@ -92,18 +91,6 @@ def train(run: Run) -> None:
         run.logger.log(run.step, metrics)
         run.progress.step(run.step, metrics)
     run.finish()
-
-
-def policy_metrics(run: Run, shard: Shard, old: LogProbs) -> dict[str, float]:
-    """Entropy of the policy, and how far the engine's log-probs are from the trainer's."""
-    gap, count, entropy = 0.0, 0.0, 0.0
-    sums = shard.behaviour_log_probs.new_zeros(3).double()
-    if run.grid.is_last_stage:
-        sums[0] = (old.log_probs - shard.behaviour_log_probs).abs().sum()
-        sums[1] = old.entropy.sum()
-        sums[2] = old.entropy.numel()
-    gap, entropy, count = run.grid.sum_over_owners(sums).tolist()
-    return {"sync/logprob_gap": gap / count, "actor/entropy": entropy / count}
 
 
 def count_tokens(trajectories: Sequence[Trajectory]) -> int:

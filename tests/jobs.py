@@ -13,6 +13,7 @@ import torch.distributed as dist
 from megatron.core import parallel_state
 from torch import Tensor
 
+from megacurl.config.load import resolve_defaults
 from megacurl.config.schema import Config
 from megacurl.experience import make_experience
 from megacurl.megatron import groups
@@ -31,9 +32,9 @@ from megacurl.sync.gather import gather_hf_weights, plan_gather
 from megacurl.trajectory import Trajectory
 
 
-def settings(folder: Path | str, **flat: Any) -> Config:
-    """A Config with flat field overrides."""
-    config = Config()
+def settings(folder: Path | str, preset: str = "cvpo", **flat: Any) -> Config:
+    """A preset with flat field overrides."""
+    config = resolve_defaults(algorithm=preset)
     sections = {}
     for section in dataclasses.fields(config):
         part = getattr(config, section.name)
@@ -250,5 +251,5 @@ def score_export(config: Config, folder: Path) -> list[tuple[int, ...]]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     verifier = get_verifier(config.data.verifier)
     generator = Generator(engine, tokenizer, verifier, grid, config.training.seed)
-    results = Evaluator(config, tokenizer)(generator, step=0)
+    results = Evaluator(config, tokenizer)(generator, step=0, version=0)
     return [result.num_correct for result in results]

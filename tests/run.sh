@@ -15,6 +15,7 @@ export PATH="${MEGACURL_VENV:-$root/.venv}/bin:$PATH"
 
 # The tests start several processes at a time, so more threads would only make them wait.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-PASSIVE}"
 export TOKENIZERS_PARALLELISM=false
 # Nothing that the tests need is on a model hub; a look there would only cost time.
 export HF_HUB_OFFLINE=1

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 from megacurl.config.errors import ConfigError
 
 

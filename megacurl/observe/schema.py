@@ -95,7 +95,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("time/step", "s", "The whole step."),
     Metric("perf/tokens_per_s", "tokens/s", "Prompt and response tokens of the step per second."),
     Metric("data/epoch", "epochs", "Passes over the prompt set that have begun, counted from 0."),
-    Metric("data/skipped_batches", "batches", "Batches without a trainable token, since start."),
+    Metric(
+        "data/skipped_batches", "batches", "Actor mini-batches of the step with no trainable token."
+    ),
 )
 
 

@@ -69,7 +69,7 @@ def decode_error(decoder: HFDecoder) -> float:
 
 
 def _decode_rows(decoder: HFDecoder, rows: list[list[int]]) -> Tensor:
-    """Prefill rows of different lengths together, then decode ``_STEPS`` tokens: [rows, steps, V]."""
+    """Prefill rows of different lengths, then decode ``_STEPS`` tokens: [rows, steps, V]."""
     width = max(_PROMPT_LENGTHS)
     padded = [
         ids[:length] + [0] * (width - length)

@@ -45,8 +45,8 @@ class RolloutEngine(ABC):
     """Generates samples for prompts and takes new weights from the trainer.
 
     Life: ``start`` -> (``generate`` | ``score`` | update)* -> ``shutdown``. An update is
-    ``pause`` -> ``open_update`` -> ``load``* -> ``commit`` -> ``resume``. All calls may come from any thread;
-    they run one at a time, except that ``pause`` makes a running ``generate`` return.
+    ``pause`` -> ``open_update`` -> ``load``* -> ``commit`` -> ``resume``. Calls may come from any
+    thread; they run one at a time, except that ``pause`` makes a running ``generate`` return.
     """
 
     def __init__(self) -> None:

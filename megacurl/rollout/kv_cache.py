@@ -89,7 +89,7 @@ class SlotCache:
             self._values[layer, slots, :, :length] = value[source]
 
     def move(self, target: Tensor, origin: Tensor, length: int) -> None:
-        """Copy the first ``length`` positions of slots ``origin`` to ``target`` (int64 [M] each)."""
+        """Copy the first ``length`` positions of slots ``origin`` to ``target``, int64 [M] each."""
         self._keys[:, target, :, :length] = self._keys[:, origin, :, :length]
         self._values[:, target, :, :length] = self._values[:, origin, :, :length]
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Engines by name. A file ``<name>_engine.py`` in this package that defines ``ENGINE`` is an engine.
+"""Engines by name: a file ``<name>_engine.py`` in this package that defines ``ENGINE`` is one.
 
 Files are only listed until one is asked for: the libraries behind engines are heavy, optional,
 and some change the process they are imported into.

@@ -87,9 +87,9 @@ class Sample:
     """One generated continuation.
 
     ``token_ids`` are the *new* tokens (without ``prefix_ids``), the stop token included.
-    ``log_probs[t]`` is the behaviour log-probability of ``token_ids[t]`` under the distribution it was
-    drawn from: after temperature, min_tokens, top-k and top-p ("processed"). For greedy requests
-    it is log softmax of the unscaled logits. "error" means the model gave a non-finite
+    ``log_probs[t]`` is the behaviour log-probability of ``token_ids[t]`` under the distribution it
+    was drawn from: after temperature, min_tokens, top-k and top-p ("processed"). For greedy
+    requests it is log softmax of the unscaled logits. "error" means the model gave a non-finite
     distribution; the tokens before it are kept.
     """
 

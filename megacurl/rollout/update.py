@@ -18,8 +18,8 @@ _SHOWN = 8
 class WeightUpdate(ABC):
     """Protocol of an update, the same for every engine; an engine supplies the three hooks.
 
-    The engine is dirty from ``open_update`` until ``commit`` returns. Any error closes the update and
-    leaves the engine dirty: half of two models must never generate. As a context manager it
+    The engine is dirty from ``open_update`` until ``commit`` returns. Any error closes the update
+    and leaves the engine dirty: half of two models must never generate. As a context manager it
     aborts when the body raises or forgets to commit.
     """
 

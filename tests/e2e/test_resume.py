@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file
-from tests import jobs
-from tests.world import World
 
 from megacurl.config.schema import Config
 from megacurl.observe.sinks.jsonl import read_rows
+from tests import jobs
+from tests.world import World
 
 
 def questions(folder: Path) -> Path:

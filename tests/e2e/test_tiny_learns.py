@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests import jobs
-from tests.world import World
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from megacurl.config.schema import Config
 from megacurl.evaluation.result import EvalResult
 from megacurl.observe.sinks.jsonl import read_rows
+from tests import jobs
+from tests.world import World
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from megacurl.config.load import parse_train
+from megacurl.data.rows import DAPO_INSTRUCTION
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("run_cvpo_tiny", "run_cvpo_smollm2_135m", "run_cvpo_qwen2.5_7b")
@@ -182,6 +183,7 @@ def test_paper_run_has_the_numbers_of_the_paper(bench: Bench) -> None:
     assert config.parallel.sequence_parallel
     assert config.model.bf16
     assert config.data.prompt_data.endswith("train.parquet@[:1000]")
+    assert config.data.instruction == DAPO_INSTRUCTION
     assert config.eval.n_samples_per_eval_prompt == 32
     names = [entry.split("=")[0] for entry in config.eval.eval_prompt_data]
     assert names == ["aime24", "aime25", "amc23", "amc24", "math500"]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests import jobs
-from tests.e2e.test_resume import config_of, questions
-from tests.tiny import VOCAB
-from tests.world import World
 from transformers import AutoModelForCausalLM
 
 from megacurl.megatron import cpu
 from megacurl.observe.sinks.jsonl import read_rows
+from tests import jobs
+from tests.e2e.test_resume import config_of, questions
+from tests.tiny import VOCAB
+from tests.world import World
 
 pytestmark = pytest.mark.skipif(not cpu.has_gpu(), reason="needs a CUDA device")
 HAS_TE = importlib.util.find_spec("transformer_engine") is not None

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tests.world import World
 
 from megacurl.megatron import cpu
+from tests.world import World
 
 needs_no_gpu = pytest.mark.skipif(cpu.has_gpu(), reason="stand-ins exist only without a GPU")
 

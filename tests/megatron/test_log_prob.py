@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.distributed as dist
-from tests.world import World
 from torch import Tensor
 
 from megacurl.algorithms.logits import entropy_from_logits, log_probs_from_logits
 from megacurl.megatron.log_prob import vocab_parallel_log_prob
+from tests.world import World
 
 VOCAB, PADDED, HIDDEN, TOKENS = 13, 16, 5, 11
 
