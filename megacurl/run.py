@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ class Run:
         config, first = self.config, self.grid.rank == 0
         sinks = ["jsonl"]
         sinks += ["tensorboard"] if config.run.tensorboard else []
-        sinks += ["wandb"] if config.run.wandb_project else []
+        if config.run.wandb_project:
+            sinks.append("wandb")
+            os.environ["WANDB_PROJECT"] = config.run.wandb_project
         self.logger = MetricLogger(
             self.folder, sinks, self.step if self.resumed else None, enabled=first
         )

@@ -101,7 +101,8 @@ main() {
         return
     fi
     for extra in "$@"; do
-        grep -Eq "^$extra = \[" "$root/pyproject.toml" || die "unknown extra '$extra'; see --help"
+        sed -n '/^\[project.optional-dependencies\]/,/^\[project.scripts\]/p' "$root/pyproject.toml" |
+            grep -q "^$extra = \[" || die "unknown extra '$extra'; see --help"
     done
     hash="$(wanted_hash)"
     extras="$(sed -n 2p "$stamp" 2>/dev/null || true)"

@@ -165,13 +165,17 @@ class Shard:
 
     def coefficients(self, micro: MicroBatch, denominators: Denominators) -> Tensor:
         """Loss coefficient of every token of a micro-batch, [R]."""
-        prompt_tokens = prompt_token_counts(self.all_valid_lengths, self.all_group)
+        mode = self._config.algorithm.loss_agg_mode
+        prompt_tokens = None
+        if mode == "prompt-mean-token-mean":
+            everyone = prompt_token_counts(self.all_valid_lengths, self.all_group)
+            prompt_tokens = everyone[self.index[micro.responses]]
         return token_coefficients(
             self.mask[micro.tokens],
             micro.batch.cu_seqlens,
-            self._config.algorithm.loss_agg_mode,
+            mode,
             denominators,
-            prompt_tokens=prompt_tokens[self.index[micro.responses]],
+            prompt_tokens=prompt_tokens,
         )
 
     def spread_to_all(self, own: Tensor, grid: Grid) -> Tensor:

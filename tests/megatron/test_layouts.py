@@ -33,6 +33,7 @@ LAYOUTS = {  # name -> world size, flags
         2,
         {"pipeline_model_parallel_size": 2, "recompute_granularity": "full"},
     ),
+    "recompute attention": (2, {"recompute_granularity": "selective"}),
     "small micro-batches": (1, {"max_tokens_per_micro_batch": 40}),
     "one long row": (1, {"max_tokens_per_micro_batch": 100_000, "log_prob_chunk_size": 7}),
 }
