@@ -70,15 +70,24 @@ class World:
             theirs.close()
             self._ranks.append((process, ours))
 
+    def kill(self) -> None:
+        """SIGKILL to every rank, as a failing machine would."""
+        for process, pipe in self._ranks:
+            process.kill()
+            process.join()
+            pipe.close()
+        self._ranks = []
+
     def close(self) -> None:
         """End the processes that this world started."""
-        for process, pipe in self._ranks:
-            pipe.close()
-            process.terminate()
+        for _, pipe in self._ranks:
+            pipe.close()  # a rank that waits for work ends by itself then
+        deadline = time.monotonic() + 5.0
         for process, _ in self._ranks:
-            process.join(10.0)
+            process.join(max(deadline - time.monotonic(), 0.1))
             if process.is_alive():
                 process.kill()
+                process.join()
         self._ranks = []
 
 

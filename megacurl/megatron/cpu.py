@@ -3,7 +3,8 @@
 
 megatron.core names the device "cuda" in its source. On a machine without a GPU ``install()`` puts
 stand-ins under ``torch.cuda`` and ``cuda_is_cpu()`` redirects the tensors that Megatron creates.
-On any machine ``install()`` also mends two faults of the distributed optimizer's checkpoint loader.
+On any machine ``install()`` also mends two faults of the distributed optimizer's checkpoint loader,
+and ties the checkpoint writer's helper process to its trainer.
 Each patch says what breaks without it; tests/megatron/test_cpu_patches.py tells when one can go.
 """
 
@@ -11,11 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import multiprocessing
+import os
 from collections.abc import Callable, Iterator
+from multiprocessing.managers import SyncManager
 from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from megacurl.utils.processes import end_with_parent
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,9 +162,30 @@ def _mend_adam_step() -> None:
     DistributedOptimizer._set_main_param_and_optimizer_states = keep_step
 
 
+def _end_writer_with_trainer() -> None:
+    """Let the process behind the checkpoint writer's queue end with its trainer.
+
+    megatron-core 0.16 keeps a manager process for that queue. A trainer that is killed, as torchrun
+    does with every rank when one fails, would leave it running for ever. Later versions have none.
+    """
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
+
+    if not hasattr(filesystem_async, "_get_write_results_queue"):
+        return
+
+    @functools.cache
+    def results_queue() -> Any:
+        manager = SyncManager(ctx=multiprocessing.get_context("spawn"))
+        manager.start(end_with_parent, (os.getpid(),))
+        return manager.Queue()
+
+    filesystem_async._get_write_results_queue = results_queue
+
+
 @functools.cache
 def install() -> None:
     """Apply the patches once per process, before the first use of megatron.core."""
     if not has_gpu():
         _stand_in_for_cuda()
     _mend_adam_step()
+    _end_writer_with_trainer()

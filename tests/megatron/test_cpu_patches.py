@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
+import psutil
 import pytest
 import torch
 
@@ -44,6 +45,28 @@ def step_tensors_of_loader() -> tuple[bool, str]:
     patched = DistributedOptimizer._set_main_param_and_optimizer_states
     original = patched.__closure__[0].cell_contents if patched.__closure__ else None
     return getattr(patched, "megacurl", False), inspect.getsource(original or patched)
+
+
+def writer_queue_process() -> int:
+    """The process behind the checkpoint writer's queue, started as the writer does."""
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
+
+    queue = filesystem_async._get_write_results_queue()
+    pid: int = queue._manager._process.pid
+    return pid
+
+
+def test_checkpoint_writer_ends_with_its_trainer() -> None:
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
+
+    if not hasattr(filesystem_async, "_get_write_results_queue"):
+        pytest.skip("this megatron-core has no such process: the patch can go with 0.16 support")
+    own_world = World(1)
+    (pid,) = own_world.run(writer_queue_process)
+    assert psutil.pid_exists(pid)
+    own_world.kill()
+    _, still_there = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], 10)
+    assert not still_there
 
 
 def test_adam_step_patch_is_in_place_and_needed(world: Callable[[int], World]) -> None:
