@@ -11,6 +11,9 @@ import pytest
 
 from tests.world import World
 
+# The tests run several processes at a time; more threads in each would only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 

@@ -109,7 +109,6 @@ def test_unique_ids_do_not_take_an_existing_one(tmp_path: Path) -> None:
         ("aime24", 30),
         ("aime25", 30),
         ("amc23", 40),
-        ("amc24", 44),
         ("gsm8k_test_200", 200),
         ("math500", 500),
     ],
