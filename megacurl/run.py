@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from megacurl.megatron.actor import Actor, PolicyScorer
 from megacurl.megatron.critic import Critic
 from megacurl.megatron.groups import Grid
 from megacurl.models.builder import build_model
+from megacurl.models.family import load_shape
 from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
@@ -36,8 +36,6 @@ from megacurl.rollout.registry import create_engine, engine_class
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
-
-logger = logging.getLogger(__name__)
 
 
 class Run:
@@ -51,8 +49,9 @@ class Run:
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         self.step = int(state.get("step", 0))
         self.version = int(state.get("version", 0))
-        self._open_outputs()
+        self.progress = Progress(config.training.train_iters, self.step, enabled=grid.rank == 0)
         self._build_data()
+        self._open_outputs()
         self._build_models()
         self.curriculum = CVPOCurriculum(config.cvpo)
         self.warming_up = not critic_warmup_done(0, float("inf"), float("-inf"), config.algorithm)
@@ -61,8 +60,10 @@ class Run:
         self._build_engine()
 
     def _check_names(self) -> None:
-        """Names that only a registry knows, before anything is written or loaded."""
-        data = self.config.data
+        """What only a registry knows, before anything is written or loaded."""
+        model, data = self.config.model, self.config.data
+        for folder in filter(None, (model.hf_checkpoint, model.critic_hf_checkpoint)):
+            load_shape(folder)
         try:
             engine_class(self.config.rollout.rollout_engine)
             options = {"require_value": True} if data.require_value else {}
@@ -84,7 +85,6 @@ class Run:
             dump_yaml(config, self.folder / "config.yaml")
         synchronize = torch.cuda.synchronize if self.grid.device.type == "cuda" else None
         self.timers = Timers(synchronize)
-        self.progress = Progress(config.training.train_iters, self.step, enabled=first)
 
     def _build_data(self) -> None:
         config = self.config
@@ -105,6 +105,12 @@ class Run:
             f"{len(encoded.items)} questions from {config.data.prompt_data}"
             + (f" ({encoded.dropped_overlong} too long)" if encoded.dropped_overlong else "")
         )
+        if len(encoded.items) < config.training.rollout_batch_size:
+            raise ConfigError(
+                f"--rollout-batch-size {config.training.rollout_batch_size} is more than the "
+                f"{len(encoded.items)} questions of --prompt-data {config.data.prompt_data}; "
+                "lower it, or give more questions"
+            )
         self.cursor: PromptCursor[EncodedPrompt] = PromptCursor(
             encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
         )

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from megacurl.config.decoder_size import read_hf_config
 from megacurl.config.errors import ConfigError
 from megacurl.models import families
 from megacurl.models.shape import ModelShape, RopeScaling
@@ -46,20 +46,6 @@ def get_family(model_type: str) -> Family:
         )
     family: Family = importlib.import_module(f"{families.__name__}.{model_type}").FAMILY
     return family
-
-
-def read_hf_config(folder: str | Path) -> dict[str, Any]:
-    """The config.json of an HF folder; errors name the folder."""
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} does not exist; --hf-checkpoint must be a Hugging Face model folder"
-        )
-    try:
-        config: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}") from error
-    return config
 
 
 def load_shape(folder: str | Path) -> tuple[Family, ModelShape]:
