@@ -49,6 +49,11 @@ class Run:
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         self.step = int(state.get("step", 0))
         self.version = int(state.get("version", 0))
+        if self.step >= config.training.train_iters:
+            raise ConfigError(
+                f"--train-iters {config.training.train_iters} is already reached: "
+                f"{self.resumed} is after step {self.step}; raise it to go on"
+            )
         self.progress = Progress(config.training.train_iters, self.step, enabled=grid.rank == 0)
         self._build_data()
         self._open_outputs()
@@ -127,6 +132,10 @@ class Run:
         actor_batch = training.global_batch_size or responses
         critic_batch = training.critic_global_batch_size or actor_batch
 
+        # The actor's schedule covers the rollouts that it trains on.
+        warmup = min(config.algorithm.critic_warmup_iters, training.train_iters - 1)
+        actor_rollouts = training.train_iters - warmup
+
         def build(role: Any, folder: str) -> Any:
             return build_model(role, folder, config.model, config.parallel)
 
@@ -134,7 +143,7 @@ class Run:
             build("actor", policy),
             config,
             grid,
-            training.train_iters * training.ppo_epochs * (responses // actor_batch),
+            actor_rollouts * training.ppo_epochs * (responses // actor_batch),
         )
         self.critic = Critic(
             build("critic", config.model.critic_hf_checkpoint or policy),

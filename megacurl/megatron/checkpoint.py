@@ -38,7 +38,7 @@ def _sharded_state(part: Trainable, *, loading: bool) -> dict[str, Any]:
     optimizer = part.optimizer.sharded_state_dict(
         {"model": model}, is_loading=loading, metadata=dict(_RESHARDABLE)
     )
-    return {"model": model, "optimizer": optimizer, "scheduler": part.scheduler.state_dict()}
+    return {"model": model, "optimizer": optimizer, "steps": part.steps}
 
 
 @cpu.on_megatron_device
@@ -123,7 +123,7 @@ def load_checkpoint(checkpoint: Path, parts: Mapping[str, Trainable]) -> None:
         state = dist_checkpointing.load(_sharded_state(part, loading=True), str(checkpoint / name))
         part.network.load_state_dict(state["model"])
         part.optimizer.load_state_dict(state["optimizer"])
-        part.scheduler.load_state_dict(state["scheduler"])
+        part.resume_at(state["steps"])
 
 
 def _give_optimizer_state(part: Trainable) -> None:

@@ -41,8 +41,7 @@ class Trainable:
             lr: peak learning rate.
             total_steps: optimizer steps of the whole run, over which the rate decays.
         """
-        self.name = name
-        self.network = network
+        self.name, self.network, self.config = name, network, config
         self.ddp = DistributedDataParallel(
             network.config,
             DistributedDataParallelConfig(
@@ -108,6 +107,25 @@ class Trainable:
                 "with a lower learning rate, or look for non-finite rewards or log-probs"
             )
         return float(grad_norm)
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps so far: the position in the schedule."""
+        steps: int = self.scheduler.num_steps
+        return steps
+
+    def resume_at(self, steps: int) -> None:
+        """Go on after ``steps`` optimizer steps with the settings of *this* run.
+
+        Loading the optimizer also brings back the rates of the run that saved it; a changed
+        ``--lr`` would be ignored without a word.
+        """
+        for group in self.optimizer.param_groups:
+            group["max_lr"], group["min_lr"] = self.scheduler.max_lr, self.scheduler.min_lr
+            group["betas"] = (self.config.adam_beta1, self.config.adam_beta2)
+            group["eps"] = self.config.adam_eps
+        self.scheduler.num_steps = steps
+        self.scheduler.step(increment=0)
 
     @property
     def lr(self) -> float:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,6 +111,45 @@ def test_resume_in_another_layout_and_in_place(
     assert [row["step"] for row in found] == [0, 1, 2, 3, 4]
     for name in ("actor/grad_norm", "critic/loss", "rollout/accuracy", "sync/version"):
         assert found[4][name] == pytest.approx(expected[4][name], rel=1e-3), name
+
+
+def test_flags_win_over_the_checkpoint(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A changed learning rate is used; a run that has nothing left to do says so."""
+    data, model = questions(tmp_path), tiny_model("llama-untied")
+    world(1).run(jobs.run_training, config_of(model, data, tmp_path / "run", train_iters=2))
+    load = {"load": str(tmp_path / "run")}
+    again = config_of(model, data, tmp_path / "run", lr=5e-4, lr_warmup_iters=0, **load)
+    world(1).run(jobs.run_training, again)
+    assert read_rows(tmp_path / "run" / "metrics.jsonl")[-1]["actor/lr"] == pytest.approx(5e-4)
+    with pytest.raises(AssertionError, match="--train-iters 4 is already reached"):
+        world(1).run(jobs.run_training, again)
+
+
+def test_export_command(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """``megacurl export`` of a TP2 x PP2 run writes what the run itself exported."""
+    config = config_of(
+        tiny_model("qwen2-tied"),
+        questions(tmp_path),
+        tmp_path / "run",
+        train_iters=2,
+        tensor_model_parallel_size=2,
+        pipeline_model_parallel_size=2,
+    )
+    world(4).run(jobs.run_training, config)
+    command = [sys.executable, "-m", "megacurl", "export", "--load", str(tmp_path / "run")]
+    command += ["--output", str(tmp_path / "out")]
+    subprocess.run(command, check=True)
+    expected = load_file(tmp_path / "run" / "hf" / "model.safetensors")
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    assert expected.keys() == found.keys()
+    assert all(expected[name].equal(found[name]) for name in expected)
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "already holds something" in refused.stderr
 
 
 def test_a_new_run_does_not_overwrite_an_old_one(
