@@ -6,6 +6,7 @@ from __future__ import annotations
 from megacurl.rewards.exact import answers_equal
 from megacurl.rewards.extract import extract_answer
 from megacurl.rewards.registry import Verifier, get_verifier, register_verifier, verifier_names
+from megacurl.rewards.symbolic import close_workers
 from megacurl.rewards.verdict import Verdict
 from megacurl.rewards.verify import verify_batch
 
@@ -13,6 +14,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "answers_equal",
+    "close_workers",
     "extract_answer",
     "get_verifier",
     "register_verifier",

@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-r"""Lists, sets, tuples, intervals, unions: "-2, 1", "\{3, 1/2\}", "(3, 4]", "1 \pm \sqrt{19}"."""
+r"""Lists, sets, tuples, intervals, unions, matrices: "-2, 1", "\{3, 1/2\}", "(3, 4]", "1 \pm 2"."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ _CONJUNCTION = re.compile(
     rf"\s*,?\s*(?:{TEXT_BEGIN}\s*,?\s*(?:and|or)\s*{TEXT_END}|(?<=[\s,])(?:and|or)(?=\s))\s*"
 )
 _UNION = re.compile(r"\\cup(?![a-zA-Z])")
+_MATRIX = re.compile(r"\\begin\{([pbvBV]?)matrix\}(.*)\\end\{\1matrix\}", re.DOTALL)
 _PLUS_MINUS = re.compile(r"\\pm(?![a-zA-Z])\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """kind: "list" (order does not matter), "union", or the two brackets of a tuple/interval."""
+    """kind: "list" (order does not matter), "union", the two brackets of a tuple or interval, or
+    "matrix" with its delimiters and the length of each row.
+    """
 
     kind: str
     items: tuple[str, ...]
@@ -27,6 +30,10 @@ class Collection:
     def ordered(self) -> bool:
         return self.kind not in ("list", "union")
 
+    @property
+    def is_interval(self) -> bool:
+        return self.kind[0] in "([" and len(self.items) == 2
+
 
 def split_collection(text: str) -> Collection | None:
     r"""The parts of normalised text, or None when it is a single value.
@@ -34,6 +41,8 @@ def split_collection(text: str) -> Collection | None:
     \{1, 2\} and "1, 2" are the same kind: both list values in any order. "a \pm b" lists two.
     """
     text = text.strip()
+    if (matrix := _MATRIX.fullmatch(text)) is not None:
+        return _split_matrix(*matrix.groups())
     if text.startswith("\\{") and text.endswith("\\}") and enclosed(text[1:-2] + "}"):
         return Collection("list", _expanded(_list_items(text[2:-2])))
     if len(unions := _split_at(_UNION, text)) > 1:
@@ -46,6 +55,18 @@ def split_collection(text: str) -> Collection | None:
     items = _list_items(text)
     expanded = _expanded(items)
     return Collection("list", expanded) if len(expanded) > 1 else None
+
+
+def _split_matrix(style: str, body: str) -> Collection | None:
+    if "\\begin" in body:
+        return None
+    rows = [split_top(row, "&") for row in re.split(r"\\\\|\\cr(?![a-zA-Z])", body)]
+    if len(rows[-1]) == 1 and not rows[-1][0].strip():
+        rows = rows[:-1]
+    # Round and square brackets are one matrix; bars make it a determinant.
+    delimiters = "p" if style == "b" else style
+    kind = f"matrix {delimiters} {[len(row) for row in rows]}"
+    return Collection(kind, tuple(cell.strip() for row in rows for cell in row))
 
 
 def _list_items(text: str) -> list[str]:

@@ -1,18 +1,21 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
 """Decides whether two answers are the same, exactly: numbers as fractions, the rest as text.
 
-Nothing is rounded and nothing is evaluated that could grow: an answer this module cannot
-decide is wrong. Policies are listed in docs/rewards.md.
+Nothing is rounded and nothing is evaluated that could grow. Lists, intervals, equations and units
+are taken apart here; single expressions that differ as text may be handed to a computer algebra
+system, and are different without one. Policies are listed in docs/grading.md.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from megacurl.rewards.canonical import canonical_terms
 from megacurl.rewards.collection import split_collection
+from megacurl.rewards.inequality import to_interval
 from megacurl.rewards.latex import peel, split_top
 from megacurl.rewards.normalise import TEXT_BEGIN, TEXT_END, normalise, tight
 from megacurl.rewards.number import parse_number
@@ -33,8 +36,15 @@ _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]{2,}")
 
 
-def answers_equal(given: str, truth: str) -> bool:
-    """True when `given` states the same answer as `truth`. Thread-safe; never raises on text."""
+Same = Callable[[str, str], bool]
+"""Says whether two normalised texts are the same answer."""
+
+
+def answers_equal(given: str, truth: str, algebra: Same | None = None) -> bool:
+    """True when `given` states the same answer as `truth`. Thread-safe; never raises on text.
+
+    algebra: decides between two single expressions that differ as text, if given.
+    """
     left, right = _digits(given), _digits(truth)
     if left and right:
         return left == right
@@ -42,9 +52,9 @@ def answers_equal(given: str, truth: str) -> bool:
     if len(given) > MAX_CHARACTERS or len(truth) > MAX_CHARACTERS:
         return _long_equal(given, truth)
     given_normal, truth_normal = normalise(given), _normalise_truth(truth)
-    if _same(given_normal, truth_normal, 0):
+    if _same(given_normal, truth_normal, algebra):
         return True
-    return any(_same(other, truth_normal, 0) for other in _choice_readings(given_normal))
+    return any(_same(other, truth_normal, algebra) for other in _choice_readings(given_normal))
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +92,7 @@ def _bare(text: str) -> str:
     return peel(text.replace(TEXT_BEGIN, "").replace(TEXT_END, ""))
 
 
-def _same(given: str, truth: str, depth: int) -> bool:
+def _same(given: str, truth: str, algebra: Same | None, depth: int = 0) -> bool:
     given, truth = peel(given), peel(truth)
     plain_given, plain_truth = tight(given), tight(truth)
     if plain_given == plain_truth:
@@ -92,17 +102,18 @@ def _same(given: str, truth: str, depth: int) -> bool:
     left, right = _digits(plain_given), _digits(plain_truth)
     if left and right:
         return left == right
-    decided = _same_quantity(given, truth, depth)
-    if decided is not None:
-        return decided
-    for rule in (_same_equation, _same_collection, _same_digits_in_base):
-        decided = rule(given, truth, depth)
+
+    def same(a: str, b: str) -> bool:
+        return _same(a, b, algebra, depth + 1)
+
+    for rule in _RULES:
+        decided = rule(given, truth, same)
         if decided is not None:
             return decided
-    return _same_text(given, truth)
+    return _same_text(given, truth) or (algebra is not None and algebra(given, truth))
 
 
-def _same_quantity(given: str, truth: str, depth: int) -> bool | None:
+def _same_quantity(given: str, truth: str, same: Same) -> bool | None:
     """Numbers, with or without units; expressions with a unit on at least one side."""
     given_rest, given_unit = split_unit(given)
     truth_rest, truth_unit = split_unit(truth)
@@ -112,7 +123,7 @@ def _same_quantity(given: str, truth: str, depth: int) -> bool | None:
     if left is not None and right is not None:
         return left == right or _percent_equal(left, given_unit, right, truth_unit)
     if given_unit is not None or truth_unit is not None:
-        return _same(given_rest, truth_rest, depth + 1)
+        return same(given_rest, truth_rest)
     return None
 
 
@@ -125,7 +136,7 @@ def _percent_equal(
     return left == right * 100 if left_unit == PERCENT else left * 100 == right
 
 
-def _same_equation(given: str, truth: str, depth: int) -> bool | None:
+def _same_equation(given: str, truth: str, same: Same) -> bool | None:
     """ "x = 5" against "5", "y = 2x" against "y = 2x", "m + n = 42" against "42"."""
     if any(_RELATION.search(text) for text in (given, truth)):
         return None
@@ -134,18 +145,18 @@ def _same_equation(given: str, truth: str, depth: int) -> bool | None:
         if given_member and truth_member and given_member[1] != truth_member[1]:
             return False
         left = given_member[2] if given_member else given
-        return _same(left, truth_member[2] if truth_member else truth, depth + 1)
+        return same(left, truth_member[2] if truth_member else truth)
     given_sides, truth_sides = _sides(given), _sides(truth)
     if not given_sides and not truth_sides:
         return None
     if given_sides and truth_sides:
-        return _same_sides(given_sides, truth_sides, depth)
+        return _same_sides(given_sides, truth_sides, same)
     if truth_sides:
         if len(truth_sides) != 2 or not _NAME.fullmatch(tight(truth_sides[0])):
             return False
-        return _same(given, truth_sides[1], depth + 1)
+        return same(given, truth_sides[1])
     value = _value_of(given_sides)
-    return value is not None and _same(value, truth, depth + 1)
+    return value is not None and same(value, truth)
 
 
 def _sides(text: str) -> list[str]:
@@ -156,11 +167,14 @@ def _sides(text: str) -> list[str]:
     return [side.strip() for side in sides] if len(sides) > 1 else []
 
 
-def _same_sides(given: list[str], truth: list[str], depth: int) -> bool:
+def _same_sides(given: list[str], truth: list[str], same: Same) -> bool:
     if len(given) != 2 or len(truth) != 2:
         return False
     pairs = [(given, truth), (given[::-1], truth)]
-    return any(all(_same(a, b, depth + 1) for a, b in zip(*p, strict=True)) for p in pairs)
+    if any(all(same(a, b) for a, b in zip(*p, strict=True)) for p in pairs):
+        return True
+    # "y = 3x + 13" and "3x - y + 13 = 0": the same difference of both sides, up to its sign.
+    return any(same(f"{a}-({b})", f"{truth[0]}-({truth[1]})") for a, b in (given, given[::-1]))
 
 
 def _value_of(sides: list[str]) -> str | None:
@@ -172,7 +186,24 @@ def _value_of(sides: list[str]) -> str | None:
     return numeric[0] if numeric else sides[-1]
 
 
-def _same_collection(given: str, truth: str, depth: int) -> bool | None:
+def _same_inequality(given: str, truth: str, same: Same) -> bool | None:
+    """ "x >= 2" against "[2, \\infty)", "2 <= x" or "x >= 4/2"."""
+    left, right = to_interval(given), to_interval(truth)
+    if left is not None and right is not None:
+        return left[0] == right[0] and same(left[1], right[1])
+    if left is not None and _is_interval(truth):
+        return same(left[1], truth)
+    if right is not None and _is_interval(given):
+        return same(given, right[1])
+    return None
+
+
+def _is_interval(text: str) -> bool:
+    collection = split_collection(text)
+    return collection is not None and collection.is_interval
+
+
+def _same_collection(given: str, truth: str, same: Same) -> bool | None:
     left, right = split_collection(given), split_collection(truth)
     if left is None and right is None:
         return None
@@ -181,17 +212,17 @@ def _same_collection(given: str, truth: str, depth: int) -> bool | None:
     if len(left.items) != len(right.items) or len(left.items) > _MAX_ITEMS:
         return False
     if left.ordered:
-        return all(_same(a, b, depth + 1) for a, b in zip(left.items, right.items, strict=True))
+        return all(same(a, b) for a, b in zip(left.items, right.items, strict=True))
     remaining = list(right.items)
     for item in left.items:
-        match = next((r for r in remaining if _same(item, r, depth + 1)), None)
+        match = next((r for r in remaining if same(item, r)), None)
         if match is None:
             return False
         remaining.remove(match)
     return True
 
 
-def _same_digits_in_base(given: str, truth: str, depth: int) -> bool | None:
+def _same_digits_in_base(given: str, truth: str, same: Same) -> bool | None:
     """A truth like 2516_8 may be answered without its base, not with another one."""
     based_truth = _BASED.fullmatch(tight(truth))
     if based_truth is None:
@@ -209,3 +240,13 @@ def _same_text(given: str, truth: str) -> bool:
     if left == right:
         return True
     return canonical_terms(left) == canonical_terms(right)
+
+
+# The first that has a decision is believed.
+_RULES: tuple[Callable[[str, str, Same], bool | None], ...] = (
+    _same_quantity,
+    _same_inequality,
+    _same_equation,
+    _same_collection,
+    _same_digits_in_base,
+)
