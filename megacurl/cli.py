@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""``megacurl train | data inspect | export``: parse, check, and only then import what works.
+"""``megacurl train | eval | data inspect | export``: parse, check, and only then import what works.
 
 Nothing here imports torch, so ``--help``, ``--dry-run`` and every refused command line take a
 fraction of a second. All ranks of a torchrun start leave with the same exit code; rank 0 speaks.
@@ -28,6 +28,7 @@ from megacurl.config.load import (
     unknown_argument_problems,
 )
 from megacurl.config.plan import plan_run
+from megacurl.evaluation.settings import EvalArguments, read_inputs
 from megacurl.utils.names import nearest_hint
 
 _USAGE_ERROR = 2
@@ -39,11 +40,13 @@ MegaCURL {__version__}: reinforcement learning of reasoning language models with
 usage: megacurl COMMAND [OPTIONS]
 
   train         run the loop: roll out, verify, update critic and policy (start it with torchrun)
+  eval          score a model on benchmark files: avg@k, pass@k, maj@k with intervals
   data inspect  count what a file of questions holds before anyone trains on it
   export        write the policy of a run as a Hugging Face folder
 
 Examples:
   megacurl train --hf-checkpoint MODEL --tensor-model-parallel-size 4 --world-size 64 --dry-run
+  megacurl eval --model runs/first --data aime24=aime24.jsonl --output scores
   megacurl data inspect questions.parquet
 
 megacurl COMMAND --help explains a command and lists its options.
@@ -81,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(arguments)
     except ConfigError as error:
         return _refuse(error.problems)
-    except (FileNotFoundError, FileExistsError) as error:
+    except (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError) as error:
         return _refuse([str(error)])
     except BrokenPipeError:
         # `megacurl train --help | head`: the reader has gone. Python would complain on exit too.
@@ -111,13 +114,8 @@ def _train(argv: list[str]) -> int:
             f"--world-size {arguments.world_size} only goes with --dry-run; a run has as many "
             "ranks as torchrun starts (--nnodes x --nproc-per-node)"
         )
-    try:
+    with _every_machine_speaks():
         plan_run(arguments.settings, _environment_int("WORLD_SIZE") or 1)
-    except ConfigError as error:
-        # Files differ between machines, so one rank a node must be able to say what is missing.
-        if not is_first_rank() and os.environ.get("LOCAL_RANK") == "0":
-            _print_problems(error.problems)
-        raise
     from megacurl.train import main as train
 
     train(arguments.settings)
@@ -131,6 +129,23 @@ def _dry_run(arguments: TrainArguments) -> int:
         smallest = parallel.tensor_model_parallel_size * parallel.pipeline_model_parallel_size
         world_size = _environment_int("WORLD_SIZE") or smallest
     _say(format_layout(plan_run(config, world_size, "plan"), config))
+    return 0
+
+
+def _eval(argv: list[str]) -> int:
+    description = (
+        "Score a model on benchmark files: avg@k, pass@k and maj@k with 95% intervals.\n\n"
+        "Examples:\n"
+        "  megacurl eval --model MODEL --data aime24=aime24.jsonl math500.jsonl --output scores\n"
+        "  torchrun --nproc-per-node 8 -m megacurl eval --model runs/first --bf16 \\\n"
+        "    --data aime24.jsonl --output scores --preset-sampling r1 --max-response-len 20480"
+    )
+    arguments = _parse(EvalArguments, "megacurl eval", description, argv)
+    with _every_machine_speaks():
+        sets = read_inputs(arguments)
+    from megacurl.eval_command import main as evaluate
+
+    evaluate(arguments, sets)
     return 0
 
 
@@ -177,6 +192,7 @@ def _export(argv: list[str]) -> int:
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": _train,
+    "eval": _eval,
     "data": _data,
     "export": _export,
 }
@@ -216,6 +232,17 @@ def _first_rank_leaves_first() -> Iterator[None]:
     except (ConfigError, SystemExit):
         if not is_first_rank() and "TORCHELASTIC_RUN_ID" in os.environ:
             time.sleep(_SILENT_RANK_DELAY_S)
+        raise
+
+
+@contextmanager
+def _every_machine_speaks() -> Iterator[None]:
+    """Let the first rank of every node say what is missing there: files differ between machines."""
+    try:
+        yield
+    except ConfigError as error:
+        if not is_first_rank() and os.environ.get("LOCAL_RANK") == "0":
+            _print_problems(error.problems)
         raise
 
 

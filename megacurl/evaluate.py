@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.data.chat import encode_prompts
 from megacurl.data.load import load_prompts
@@ -14,9 +15,9 @@ from megacurl.evaluation.result import EvalResult
 from megacurl.generation import EncodedPrompt, Generator, ShowProgress
 from megacurl.rollout.types import SamplingSpec
 
-_EVAL_STREAM = -1
-"""Step that evaluation seeds use: every evaluation draws the same random numbers, so that two of
-them differ by the weights alone."""
+EVAL_STREAM = -1
+"""Step of evaluation seeds, in a run and in ``megacurl eval``: every evaluation draws the same
+random numbers, so that two of them differ by the weights alone."""
 
 
 class Evaluator:
@@ -26,8 +27,12 @@ class Evaluator:
         self.config = config
         self.sets: dict[str, list[EncodedPrompt]] = {}
         for spec in parse_eval_specs(config.eval.eval_prompt_data):
-            prompts = load_prompts(str(spec.path), instruction=config.data.instruction)
-            EvalSet(spec.name, prompts)  # refuses empty sets and repeated ids
+            with about("--eval-prompt-data"):
+                prompts = load_prompts(str(spec.path), instruction=config.data.instruction)
+            try:
+                EvalSet(spec.name, prompts)  # refuses empty sets and repeated ids
+            except ValueError as error:
+                raise ConfigError(f"--eval-prompt-data {spec.path}: {error}") from error
             encoded = encode_prompts(
                 prompts,
                 tokenizer,
@@ -35,7 +40,7 @@ class Evaluator:
                 max_prompt_len=config.rollout.rollout_max_prompt_len,
             )
             if encoded.dropped_overlong:
-                raise ValueError(
+                raise ConfigError(
                     f"eval set {spec.name}: {encoded.dropped_overlong} prompts are longer than "
                     f"--rollout-max-prompt-len {config.rollout.rollout_max_prompt_len}; raise it, "
                     "a score over a part of a benchmark means nothing"
@@ -76,7 +81,7 @@ class Evaluator:
                 prompts,
                 settings.n_samples_per_eval_prompt,
                 sampling,
-                step=_EVAL_STREAM,
+                step=EVAL_STREAM,
                 version=version,
                 on_progress=on_progress,
             )

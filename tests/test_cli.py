@@ -81,6 +81,8 @@ def test_nothing_that_only_parses_imports_torch() -> None:
         ["train"],
         ["train", "--dry-run", "--hf-checkpoint", str(MODEL)],
         ["export", "--help"],
+        ["eval", "--help"],
+        ["eval", "--model", "absent", "--data", "absent.jsonl", "--output", "absent"],
         ["data", "inspect", "--help"],
     ]
     script = f"""
@@ -104,7 +106,7 @@ sys.exit(f"imported {{sorted(heavy)}}" if heavy else 0)
 def test_top_help_teaches(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     text = capsys.readouterr().out
-    for words in ("train ", "data inspect ", "export ", "megacurl train --hf-checkpoint"):
+    for words in ("train ", "eval ", "data inspect ", "export ", "megacurl train --hf-checkpoint"):
         assert words in text
 
 
@@ -210,6 +212,22 @@ def test_export_hands_its_arguments_over(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "megacurl.export", module)
     assert main(["export", "--load", "runs/a", "--output", "a-hf"]) == 0
     assert received == {"load": "runs/a", "output": "a-hf"}
+
+
+def test_eval_hands_arguments_and_questions_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: list[object] = []
+    module = types.ModuleType("megacurl.eval_command")
+    module.main = lambda *arguments: received.extend(arguments)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "megacurl.eval_command", module)
+    (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
+    data = [f"a={tmp_path / 'q.jsonl'}", str(tmp_path / "q.jsonl")]
+    argv = ["eval", "--model", str(MODEL), "--data", *data, "--output", str(tmp_path / "out")]
+    assert main([*argv, "--n-samples", "4"]) == 0
+    arguments, sets = received
+    assert (arguments.n_samples, arguments.data) == (4, tuple(data))  # type: ignore[attr-defined]
+    assert [one.spec.name for one in sets] == ["a", "q"]  # type: ignore[attr-defined]
 
 
 def test_data_inspect_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from megacurl.evaluation.estimators import avg_at_k, pass_at_k
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ROW_RANGE = re.compile(r"@\[[-\d:]*\]$")
 
 
 class PromptLike(Protocol):
@@ -71,7 +72,8 @@ def parse_eval_specs(specs: Sequence[str]) -> list[EvalSpec]:
     """Parse ``name=path`` entries; without ``name=`` the name is the file's stem.
 
     Raises ValueError on an empty or repeated name or one with odd characters (it becomes part of
-    a metric name), FileNotFoundError when a path is not a file.
+    a metric name), FileNotFoundError when a path is not a file. A path may end in a row range, as
+    in ``math500.jsonl@[0:50]``.
     """
     parsed: list[EvalSpec] = []
     for spec in specs:
@@ -81,7 +83,7 @@ def parse_eval_specs(specs: Sequence[str]) -> list[EvalSpec]:
             path_text, name = spec, Path(spec).stem
         check_set_name(name, where=f" in eval set {spec!r}")
         path = Path(path_text)
-        if not path.is_file():
+        if not path.is_file() and not Path(_ROW_RANGE.sub("", path_text)).is_file():
             raise FileNotFoundError(f"eval set {spec!r}: no file at {path_text!r}")
         if any(name == other.name for other in parsed):
             raise ValueError(f"eval set {spec!r}: name {name!r} is taken; write other_name=path")
@@ -134,7 +136,7 @@ def score_counts(
     check_set_name(set_name)
     prefix = f"eval/{set_name}"
     metrics = {f"{prefix}/avg@{n}": avg_at_k(num_correct, n)}
-    for k in _default_pass_ks(n) if pass_ks is None else pass_ks:
+    for k in default_pass_ks(n) if pass_ks is None else pass_ks:
         metrics[f"{prefix}/pass@{k}"] = pass_at_k(num_correct, n, k)
     by_level = group_by_level(set_name, num_correct, levels)
     if set(by_level) != {UNLABELLED}:
@@ -179,6 +181,7 @@ def check_set_name(name: str, where: str = "") -> None:
         )
 
 
-def _default_pass_ks(n: int) -> list[int]:
+def default_pass_ks(n: int) -> list[int]:
+    """Powers of two from 2 below n, and n."""
     powers = [1 << exponent for exponent in range(1, n.bit_length()) if 1 << exponent < n]
     return [*powers, n]

@@ -85,6 +85,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "eval/<set>/pass@<k>", "fraction", "Chance that one of k samples is correct (unbiased)."
     ),
+    Metric("eval/<set>/maj@<k>", "fraction", "Questions whose most frequent answer is correct."),
     Metric("eval/<set>/level/<level>", "fraction", "Mean accuracy on the questions of one level."),
     Metric("time/generate", "s", "Generating the rollouts."),
     Metric("time/log_prob", "s", "Values, old and reference log-probs."),
