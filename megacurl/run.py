@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer
 
 from megacurl.algorithms.metrics import critic_warmup_done
-from megacurl.config.errors import ConfigError
+from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml
 from megacurl.curriculum.cvpo import CVPOCurriculum
 from megacurl.data.chat import encode_prompts
 from megacurl.data.cursor import PromptCursor
 from megacurl.data.load import load_prompts
+from megacurl.data.tokenizer import load_tokenizer
 from megacurl.evaluate import Evaluator, result_path
 from megacurl.evaluation.result import EvalResult
 from megacurl.evaluation.table import print_before_after
@@ -27,12 +28,11 @@ from megacurl.megatron.actor import Actor, PolicyScorer
 from megacurl.megatron.critic import Critic
 from megacurl.megatron.groups import Grid
 from megacurl.models.builder import build_model
-from megacurl.models.family import load_shape
 from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
-from megacurl.rewards.registry import get_verifier
-from megacurl.rollout.registry import create_engine, engine_class
+from megacurl.preflight import check_parts, check_same_model
+from megacurl.rollout.registry import create_engine
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
@@ -44,9 +44,11 @@ class Run:
     def __init__(self, config: Config, grid: Grid) -> None:
         self.config, self.grid = config, grid
         self.folder = Path(config.run.run_dir)
-        self._check_names()
+        self.verifier, self.shapes = check_parts(config)
         self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
+        if self.resumed:
+            check_same_model(state, self.shapes, self.resumed)
         self.step = int(state.get("step", 0))
         self.version = int(state.get("version", 0))
         if self.step >= config.training.train_iters:
@@ -56,25 +58,16 @@ class Run:
             )
         self.progress = Progress(config.training.train_iters, self.step, enabled=grid.rank == 0)
         self._build_data()
-        self._open_outputs()
+        if self.resumed:
+            self._restore_cursor(self.resumed, state)
         self._build_models()
         self.curriculum = CVPOCurriculum(config.cvpo)
         self.warming_up = not critic_warmup_done(0, float("inf"), float("-inf"), config.algorithm)
         if self.resumed:
             self._restore(self.resumed, state)
         self._build_engine()
-
-    def _check_names(self) -> None:
-        """What only a registry knows, before anything is written or loaded."""
-        model, data = self.config.model, self.config.data
-        for folder in filter(None, (model.hf_checkpoint, model.critic_hf_checkpoint)):
-            load_shape(folder)
-        try:
-            engine_class(self.config.rollout.rollout_engine)
-            options = {"require_value": True} if data.require_value else {}
-            self.verifier = get_verifier(data.verifier, **options)
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
+        # Last, so that a start that fails leaves nothing behind.
+        self._open_outputs()
 
     def _open_outputs(self) -> None:
         config, first = self.config, self.grid.rank == 0
@@ -93,19 +86,21 @@ class Run:
 
     def _build_data(self) -> None:
         config = self.config
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(config.model.hf_checkpoint)
-        prompts = load_prompts(
-            config.data.prompt_data,
-            dedupe=config.data.dedupe,
-            conflicts=config.data.conflicts,
-            instruction=config.data.instruction,
-        )
-        encoded = encode_prompts(
-            prompts,
-            self.tokenizer,
-            apply_chat_template=config.data.apply_chat_template,
-            max_prompt_len=config.rollout.rollout_max_prompt_len,
-        )
+        self.tokenizer: Any = load_tokenizer(config.model.hf_checkpoint)
+        with about("--prompt-data"):
+            prompts = load_prompts(
+                config.data.prompt_data,
+                dedupe=config.data.dedupe,
+                conflicts=config.data.conflicts,
+                instruction=config.data.instruction,
+            )
+        with about("--hf-checkpoint"):
+            encoded = encode_prompts(
+                prompts,
+                self.tokenizer,
+                apply_chat_template=config.data.apply_chat_template,
+                max_prompt_len=config.rollout.rollout_max_prompt_len,
+            )
         self.progress.note(
             f"{len(encoded.items)} questions from {config.data.prompt_data}"
             + (f" ({encoded.dropped_overlong} too long)" if encoded.dropped_overlong else "")
@@ -115,6 +110,14 @@ class Run:
                 f"--rollout-batch-size {config.training.rollout_batch_size} is more than the "
                 f"{len(encoded.items)} questions of --prompt-data {config.data.prompt_data}; "
                 "lower it, or give more questions"
+            )
+        vocabulary = self.shapes["actor"].vocab_size
+        largest = max(max(ids) for _, ids in encoded.items)
+        if largest >= vocabulary:
+            raise ConfigError(
+                f"--hf-checkpoint {config.model.hf_checkpoint}: its tokenizer gives the id "
+                f"{largest}, its model has {vocabulary} embeddings; give the tokenizer of that "
+                "model"
             )
         self.cursor: PromptCursor[EncodedPrompt] = PromptCursor(
             encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
@@ -181,9 +184,12 @@ class Run:
         """What a checkpoint holds of the models."""
         return {"actor": self.actor.trainable, "critic": self.critic.trainable}
 
+    def _restore_cursor(self, folder: Path, state: dict[str, Any]) -> None:
+        with about(f"--load {folder}"):
+            self.cursor.load_state_dict(state["cursor"])
+
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         checkpoint.load_checkpoint(folder, self.parts)
-        self.cursor.load_state_dict(state["cursor"])
         self.curriculum.load_state_dict(state["curriculum"])
         self.warming_up = bool(state["warming_up"])
         self.progress.note(f"resumed from {folder} after step {self.step}")
@@ -198,6 +204,7 @@ class Run:
         state = {
             "version": self.version,
             "warming_up": self.warming_up,
+            "shapes": {role: dataclasses.asdict(shape) for role, shape in self.shapes.items()},
             "cursor": self.cursor.state_dict(),
             "curriculum": self.curriculum.state_dict(),
         }

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.experience import make_experience, policy_metrics
 from megacurl.generation import rollout_metrics, to_trajectories
@@ -100,7 +101,12 @@ def count_tokens(trajectories: Sequence[Trajectory]) -> int:
 
 def main(config: Config) -> None:
     """Run the training that ``config`` describes; every rank of the world calls this."""
-    run = Run(config, groups.initialize(config.parallel, config.training.seed))
+    grid = groups.initialize(config.parallel, config.training.seed)
+    try:
+        run = Run(config, grid)
+    except ConfigError:
+        groups.shut_down()  # every rank refused: leave in order, so that the message comes last
+        raise
     try:
         train(run)
     finally:

@@ -131,7 +131,9 @@ def read_hf_config(folder: str | Path, flag: str = "--hf-checkpoint") -> dict[st
             "Hugging Face model on this machine"
         ) from None
     except ValueError as error:
-        raise ConfigError(f"{flag} {folder}: {file} is not valid JSON: {error}") from None
+        raise ConfigError(
+            f"{flag} {folder}: {file} is not valid JSON ({error}); download it again"
+        ) from None
     if not isinstance(parsed, dict):
         raise ConfigError(f"{flag} {folder}: {file} holds no JSON object; is it a model's folder?")
     return parsed
@@ -140,7 +142,7 @@ def read_hf_config(folder: str | Path, flag: str = "--hf-checkpoint") -> dict[st
 def _check_sizes(hf_config: Mapping[str, Any], source: str) -> None:
     problems = [
         f"{source}: {key} is {hf_config.get(key)!r}, must be a positive integer; "
-        "only dense decoder models are supported"
+        f"only dense decoder models are supported, this is a {hf_config.get('model_type')!r}"
         for key in _REQUIRED
         if not _is_size(hf_config.get(key))
     ]

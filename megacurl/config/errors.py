@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class ConfigError(ValueError):
@@ -19,3 +20,13 @@ def raise_problems(problems: Iterable[str]) -> None:
     found = tuple(problems)
     if found:
         raise ConfigError(found)
+
+
+@contextmanager
+def about(flag: str) -> Iterator[None]:
+    """Begin every problem found inside with the flag that named the input, unless it names one."""
+    try:
+        yield
+    except ConfigError as error:
+        problems = (p if p.startswith("--") else f"{flag}: {p}" for p in error.problems)
+        raise ConfigError(problems) from error

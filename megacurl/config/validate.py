@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -244,7 +245,33 @@ def _run_problems(config: Config) -> Iterator[str]:
     run = config.run
     if not run.run_dir:
         yield "--run-dir is missing; give the folder that receives everything the run writes"
-    elif Path(run.run_dir).exists() and not Path(run.run_dir).is_dir():
-        yield f"--run-dir {run.run_dir} is a file; give a folder, it is created when missing"
+    else:
+        yield from _run_dir_problems(Path(run.run_dir), run.load)
     if run.load is not None and not Path(run.load).is_dir():
         yield f"--load {run.load} is no folder on this machine; give a run folder or a checkpoint"
+
+
+def _run_dir_problems(folder: Path, load: str | None) -> Iterator[str]:
+    there = next(p for p in (folder, *folder.absolute().parents) if os.path.lexists(p))
+    if not there.is_dir():
+        what = "is a file" if there == folder else f"is below {there}, which is a file"
+        yield f"--run-dir {folder} {what}; give a folder, it is created when missing"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        yield f"--run-dir {folder}: no permission to write in {there}; give another folder"
+    elif _holds_a_run(folder) and not (load and _is_inside(Path(load), folder)):
+        other = f", and --load {load} is another one" if load else ""
+        yield (
+            f"--run-dir {folder} already holds a run{other}; give another folder, or go on with "
+            f"that run by --load {folder}"
+        )
+
+
+def _holds_a_run(folder: Path) -> bool:
+    """Whether a run has left results there; one that never began has logged nothing."""
+    metrics = folder / "metrics.jsonl"
+    logged = metrics.is_file() and metrics.stat().st_size > 0
+    return logged or any(folder.glob("checkpoints/step_*"))
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())

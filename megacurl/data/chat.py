@@ -55,8 +55,8 @@ def encode_prompts(
         raise DataError(f"max_prompt_len={max_prompt_len} must be at least 1 token")
     if apply_chat_template and not tokenizer.chat_template:
         raise DataError(
-            "the tokenizer has no chat template; give one (chat_template.jinja beside the "
-            "tokenizer), or set apply_chat_template=False to send the plain text"
+            "the tokenizer has no chat template; put chat_template.jinja beside it, or send the "
+            "plain text with --no-apply-chat-template"
         )
     items: list[tuple[Prompt, list[int]]] = []
     shortest: int | None = None
@@ -69,8 +69,8 @@ def encode_prompts(
     dropped = len(prompts) - len(items)
     if shortest is not None and not items:
         raise DataError(
-            f"max_prompt_len={max_prompt_len} drops all {dropped} prompts; the shortest has "
-            f"{shortest} tokens"
+            f"--rollout-max-prompt-len {max_prompt_len} drops all {dropped} prompts; the shortest "
+            f"has {shortest} tokens, raise it to at least that"
         )
     if dropped:
         logger.warning("%d prompts are longer than %d tokens: dropped", dropped, max_prompt_len)
@@ -106,6 +106,6 @@ def _render(prompt: Prompt, tokenizer: ChatTokenizer, options: Mapping[str, Any]
         roles = [message["role"] for message in prompt.messages]
         raise DataError(
             f"prompt {shown(prompt.id)}: the chat template refuses turns {roles} ({error}); "
-            "change the turns or the template, or set apply_chat_template=False"
+            "change the turns or the template, or give --no-apply-chat-template"
         ) from error
     return str(text)

@@ -83,7 +83,7 @@ def load_prompt_set(
         collector.add(raw.row, prompt, digest)
     result = collector.result()
     if not result.prompts:
-        raise DataError(f"{path}: every row was dropped as a conflict; use conflicts='first'")
+        raise DataError(f"{path}: every row was dropped as a conflict; use --conflicts first")
     logger.info(
         "%s: %d rows -> %d prompts (%d duplicates, %d conflicting, %d dropped)",
         path, result.rows, len(result.prompts),
@@ -147,12 +147,12 @@ class _Collector:
         if other_text:
             return DataError(
                 f"{self._file}, rows {kept.row} and {row}: {same} names two different questions; "
-                "use dedupe='text' (or 'none'), or conflicts='drop'"
+                "use --dedupe text (or none), or --conflicts drop"
             )
         return DataError(
             f"{self._file}, rows {kept.row} and {row}: {same} has two answers, "
             f"{shown(kept.prompt.answer)} and {shown(prompt.answer)}; correct the file, or use "
-            "conflicts='first' or 'drop'"
+            "--conflicts first or drop"
         )
 
 

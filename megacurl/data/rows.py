@@ -8,7 +8,7 @@ from pathlib import Path
 
 from megacurl.data.errors import DataError, shown
 from megacurl.data.prompt import Message, Prompt, text_digest
-from megacurl.data.readers import RawRow
+from megacurl.data.readers import Columns, RawRow
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -22,6 +22,9 @@ DAPO_INSTRUCTION = (
 )
 
 _SLOT = "{problem}"
+_PLACE = "remove the row, or put it in a column called {}"
+_NO_PROMPT = _PLACE.format(" or ".join(Columns().prompt))
+_NO_ANSWER = _PLACE.format(" or ".join(Columns().answer))
 
 
 class RowParser:
@@ -66,7 +69,7 @@ class RowParser:
         elif isinstance(value, Sequence) and not isinstance(value, bytes) and value:
             turns = [self._turn(raw, turn) for turn in value]
         else:
-            fix = "must be text or a list of chat turns; name the right column with prompt_key"
+            fix = f"must be text or a list of chat turns; {_NO_PROMPT}"
             raise self._error(raw, "prompt", value, fix)
         if turns[-1]["role"] != "user":
             fix = "is the last turn; a prompt must end in a user turn for the model to answer"
@@ -105,7 +108,7 @@ class RowParser:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             answer = self._text(raw, "answer", value)
         else:
-            fix = "must be text or a number; name the right column with answer_key"
+            fix = f"must be text or a number; {_NO_ANSWER}"
             raise self._error(raw, "answer", value, fix)
         if answer is None or not answer.strip():
             raise self._error(raw, "answer", value, "is empty; remove the row or fill it in")

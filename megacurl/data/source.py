@@ -45,7 +45,7 @@ def open_source(path: str) -> Source:
     reader = get_reader(file)
     count = reader.count(file)
     if count == 0:
-        raise DataError(f"{file}: has no rows")
+        raise DataError(f"{file}: has no rows; give a file of questions")
     bounds = slice(
         int(match["start"]) if match and match["start"] else None,
         int(match["stop"]) if match and match["stop"] else None,

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from megatron.core import dist_checkpointing
 
+from megacurl.config.errors import ConfigError
 from megacurl.megatron import cpu
 from megacurl.megatron.groups import Grid
 from megacurl.megatron.trainable import Trainable
@@ -73,10 +74,19 @@ def save_checkpoint(
     if grid.rank == 0:
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
-        for old in complete_checkpoints(folder)[:-keep] if keep > 0 else []:
-            shutil.rmtree(old)
+        _drop_others(folder, step, keep)
     grid.barrier()
     return final
+
+
+def _drop_others(folder: Path, step: int, keep: int) -> None:
+    """Delete old checkpoints, and those of later steps: a run that was taken up from an earlier
+    step has another future, and ``--load`` would find theirs."""
+    found = {path: int(path.name.split("_")[1]) for path in complete_checkpoints(folder)}
+    earlier = [path for path, number in found.items() if number <= step]
+    later = [path for path, number in found.items() if number > step]
+    for path in later + (earlier[:-keep] if keep > 0 else []):
+        shutil.rmtree(path)
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
@@ -102,13 +112,19 @@ def find_checkpoint(load: str | Path) -> Path:
             return found[-1]
     raise FileNotFoundError(
         f"--load {load}: no complete checkpoint there (looked for step_*/{_RUN_STATE} in it and in "
-        "its folder checkpoints/)"
+        "its folder checkpoints/); give the folder of a run that has saved one"
     )
 
 
 def read_run_state(checkpoint: Path) -> dict[str, Any]:
-    """What ``save_checkpoint`` got as ``run_state``, with ``step``."""
-    state: dict[str, Any] = json.loads((checkpoint / _RUN_STATE).read_text())
+    """What ``save_checkpoint`` got as ``run_state``, with ``step``; ConfigError if damaged."""
+    file = checkpoint / _RUN_STATE
+    try:
+        state: dict[str, Any] = json.loads(file.read_text())
+    except ValueError as error:
+        raise ConfigError(
+            f"--load: {file} is damaged ({error}); give an earlier checkpoint"
+        ) from None
     return state
 
 

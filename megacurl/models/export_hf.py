@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from megacurl.models.load_hf import INDEX, SINGLE
+from megacurl.models.safetensors_header import INDEX, SINGLE
 
 _COMPANION_SUFFIXES = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".py", ".md")
 _WEIGHT_INDEX = ".index.json"

@@ -55,7 +55,10 @@ def load_shape(folder: str | Path) -> tuple[Family, ModelShape]:
     try:
         return family, family.read_shape(config)
     except KeyError as error:
-        raise ConfigError(f"{Path(folder) / 'config.json'} lacks the field {error}") from error
+        raise ConfigError(
+            f"{Path(folder) / 'config.json'} lacks the field {error}; add it, or "
+            "download the file again"
+        ) from error
 
 
 def read_decoder_shape(config: HFConfig, *, family: str, qkv_bias: bool) -> ModelShape:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,31 +13,10 @@ from megatron.core import parallel_state
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
 from safetensors import safe_open
 
+from megacurl.config.errors import ConfigError
+from megacurl.megatron import groups
+from megacurl.models.safetensors_header import read_folder
 from megacurl.models.weight_map import WeightMap
-
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-
-
-def tensor_files(folder: str | Path) -> dict[str, Path]:
-    """HF parameter name -> the safetensors file that holds it.
-
-    Raises:
-        FileNotFoundError: if the folder has no safetensors or lacks a file that its index names.
-    """
-    folder = Path(folder)
-    if (folder / INDEX).is_file():
-        names: dict[str, str] = json.loads((folder / INDEX).read_text())["weight_map"]
-        missing = sorted({f for f in names.values() if not (folder / f).is_file()})
-        if missing:
-            raise FileNotFoundError(f"{folder / INDEX} names files that are missing: {missing}")
-        return {name: folder / file for name, file in names.items()}
-    if not (folder / SINGLE).is_file():
-        raise FileNotFoundError(
-            f"{folder} has neither {SINGLE} nor {INDEX}; convert the weights to safetensors first"
-        )
-    with safe_open(folder / SINGLE, framework="pt") as file:
-        return dict.fromkeys(file.keys(), folder / SINGLE)
 
 
 class _Reader:
@@ -76,12 +54,14 @@ def load_hf_weights(
         skip_head: leave ``output_layer`` alone (a critic's value head is no HF tensor).
 
     Raises:
+        ConfigError: if the files cannot be read, or hold NaN or infinity; on all ranks.
         ValueError: if a tensor has another shape than the model needs.
     """
     tp_rank = parallel_state.get_tensor_model_parallel_rank()
     tp_size = parallel_state.get_tensor_model_parallel_world_size()
     with contextlib.ExitStack() as stack, torch.no_grad():
-        reader = _Reader(tensor_files(folder), stack)
+        files = {name: info.file for name, info in read_folder(folder).items()}
+        reader, broken = _Reader(files, stack), []
         for name, parameter, first_layer in local_parameters(network):
             if skip_head and name.startswith("output_layer."):
                 continue
@@ -94,4 +74,20 @@ def load_hf_weights(
                     f"{entry.megatron}, the model has {tuple(parameter.shape)}; "
                     "config.json and weights do not belong together"
                 )
+            if not torch.isfinite(shard).all():
+                broken.append(f"{folder}: NaN or infinity in {', '.join(entry.hf)}")
             parameter.copy_(shard)
+    _refuse_broken(broken)
+
+
+def _refuse_broken(local: list[str]) -> None:
+    """Raise on all ranks what any of them has found; each reads other parts of the weights."""
+    found = sorted(
+        {problem for part in groups.current_grid().gather_objects(local) for problem in part}
+    )
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise ConfigError(
+            f"{found[0]}{more}; a model with such weights cannot be trained: take an earlier "
+            "checkpoint of it, or download it again"
+        )

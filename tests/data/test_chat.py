@@ -97,5 +97,5 @@ def test_refusals(tokenizer: PreTrainedTokenizerFast) -> None:
     with pytest.raises(DataError, match="max_prompt_len=0 must be at least 1"):
         encode_prompts([], tokenizer, max_prompt_len=0)
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
-    with pytest.raises(DataError, match=r"no chat template.*apply_chat_template=False"):
+    with pytest.raises(DataError, match=r"no chat template.*--no-apply-chat-template"):
         encode_prompts([prompt(("user", "u"))], bare, max_prompt_len=9)

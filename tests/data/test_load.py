@@ -80,7 +80,7 @@ def test_conflicting_ids(tmp_path: Path) -> None:
         tmp_path / "b.jsonl",
         [{"id": 7, "prompt": "q", "answer": 1}, {"id": 7, "prompt": "r", "answer": 1}],
     )
-    with pytest.raises(DataError, match="names two different questions; use dedupe='text'"):
+    with pytest.raises(DataError, match="names two different questions; use --dedupe text"):
         load_prompts(two_questions)
     assert [p.id for p in load_prompts(two_questions, dedupe="text")] == ["7", "7#2"]
     assert [p.id for p in load_prompts(two_questions, dedupe="none")] == ["7", "7#2"]

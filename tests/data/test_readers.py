@@ -51,11 +51,14 @@ def test_slime_and_plain_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"prompt": "q"}', r"row 1 \(line 2\): answer None must be text or a number.*answer_key"),
+        (
+            '{"prompt": "q"}',
+            r"row 1 \(line 2\): answer None must be text or a number.*called.*label",
+        ),
         ('{"prompt": "q", "answer": " "}', r"row 1 \(line 2\): answer ' ' is empty"),
         ('{"prompt": "q", "answer": true}', r"answer True must be text or a number"),
         ('{"prompt": "q", "answer": ["1", "2"]}', r"answer \['1', '2'\] must be"),
-        ('{"answer": "1"}', r"prompt None must be text or a list.*prompt_key"),
+        ('{"answer": "1"}', r"prompt None must be text or a list.*called.*problem"),
         ('{"prompt": [], "answer": "1"}', r"prompt \[\] must be text"),
         ('{"prompt": " ", "answer": "1"}', r"prompt ' ' is empty"),
         ('{"prompt": ["x"], "answer": "1"}', r"prompt 'x' is not a chat turn"),

@@ -127,6 +127,18 @@ def test_flags_win_over_the_checkpoint(
         world(1).run(jobs.run_training, again)
 
 
+def test_an_abandoned_future_is_dropped(tmp_path: Path) -> None:
+    """After going back to step 2, ``--load`` must not find the old step 4."""
+    from megacurl.megatron.checkpoint import _drop_others, complete_checkpoints
+
+    for step in (1, 2, 3, 4, 10):
+        folder = tmp_path / f"step_{step:06d}"
+        folder.mkdir()
+        (folder / "run.json").write_text("{}")
+    _drop_others(tmp_path, 3, keep=2)
+    assert [p.name for p in complete_checkpoints(tmp_path)] == ["step_000002", "step_000003"]
+
+
 def test_export_command(
     world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -87,7 +87,7 @@ def _resolve(path: Path, schema: pa.Schema, wanted: Columns) -> _Found:
         if not hit:
             raise DataError(
                 f"{path}: no column for field {field!r}; looked for {', '.join(tried)}, the file "
-                f"has {', '.join(schema.names)}; name the column with {field}_key"
+                f"has {', '.join(schema.names)}; rename the column that holds it"
             )
     every = columns.prompt + columns.answer + columns.id + columns.data_source + columns.level
     return _Found(columns, list(every))

@@ -1,0 +1,79 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""What is checked before a run loads or writes anything: parts by name, model folders, checkpoint.
+
+Settings as such were checked by ``config.plan.plan_run``, which needs neither torch nor registries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from megacurl.config.errors import ConfigError
+from megacurl.config.schema import Config
+from megacurl.models.check_hf import check_hf_folder
+from megacurl.models.shape import ModelShape
+from megacurl.rewards.registry import Verifier, get_verifier
+from megacurl.rollout.registry import engine_class
+
+Shapes = dict[str, ModelShape]
+"""Shapes of "actor" and "critic"."""
+
+
+def check_parts(config: Config) -> tuple[Verifier, Shapes]:
+    """The verifier and the models' shapes.
+
+    Raises ConfigError for an engine, a verifier or a sink that does not exist or is not installed,
+    and for a model folder that cannot be loaded.
+    """
+    run, data = config.run, config.data
+    engine = config.rollout.rollout_engine
+    try:
+        engine_class(engine)
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"--rollout-engine {engine}: {error}") from error
+    if run.wandb_project and importlib.util.find_spec("wandb") is None:
+        raise ConfigError(
+            f"--wandb-project {run.wandb_project} needs the package wandb: pip install "
+            "'megacurl[wandb]', or leave the flag out"
+        )
+    try:
+        options = {"require_value": True} if data.require_value else {}
+        verifier = get_verifier(data.verifier, **options)
+    except ValueError as error:
+        raise ConfigError(f"--verifier {data.verifier}: {error}") from error
+    return verifier, _check_models(config)
+
+
+def _check_models(config: Config) -> Shapes:
+    model = config.model
+    multiple = model.make_vocab_size_divisible_by
+    policy, critic = model.hf_checkpoint, model.critic_hf_checkpoint
+    actor = check_hf_folder(policy, "--hf-checkpoint", multiple, skip_head=False)
+    if critic is None:
+        return {"actor": actor, "critic": actor}
+    flag = "--critic-hf-checkpoint"
+    return {"actor": actor, "critic": check_hf_folder(critic, flag, multiple, skip_head=True)}
+
+
+def check_same_model(state: Mapping[str, Any], shapes: Shapes, loaded: Path) -> None:
+    """Refuse a checkpoint of models with other shapes.
+
+    Args:
+        state: what the checkpoint's run.json holds.
+        shapes: those of the present run.
+        loaded: the checkpoint, for the message.
+    """
+    for role, saved in state.get("shapes", {}).items():
+        mine = dataclasses.asdict(shapes[role])
+        other = [name for name in mine if saved.get(name) != mine[name]]
+        if other:
+            names = ", ".join(f"{n} {saved.get(n)} instead of {mine[n]}" for n in other)
+            raise ConfigError(
+                f"--load {loaded} is of another model than this run's {role}, with {names}; give "
+                "the --hf-checkpoint (and --critic-hf-checkpoint) that its run had, see its "
+                "config.yaml"
+            )
