@@ -22,7 +22,7 @@ from megacurl.data.tokenizer import load_tokenizer
 from megacurl.evaluate import Evaluator, result_path
 from megacurl.evaluation.result import EvalResult
 from megacurl.evaluation.table import print_before_after
-from megacurl.generation import EncodedPrompt, Generator
+from megacurl.generation import EncodedPrompt, Generator, to_trajectories
 from megacurl.megatron import checkpoint
 from megacurl.megatron.actor import Actor, PolicyScorer
 from megacurl.megatron.critic import Critic
@@ -32,10 +32,12 @@ from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
 from megacurl.preflight import check_parts, check_same_model
+from megacurl.recording import check_recording, load_rollout, save_rollout
 from megacurl.rollout.registry import create_engine
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
+from megacurl.trajectory import Trajectory
 
 
 class Run:
@@ -56,6 +58,9 @@ class Run:
                 f"--train-iters {config.training.train_iters} is already reached: "
                 f"{self.resumed} is after step {self.step}; raise it to go on"
             )
+        if config.rollout.replay_rollouts is not None:
+            steps = range(self.step, config.training.train_iters)
+            check_recording(config.rollout.replay_rollouts, steps)
         self.progress = Progress(config.training.train_iters, self.step, enabled=grid.rank == 0)
         self._build_data()
         if self.resumed:
@@ -178,6 +183,27 @@ class Run:
         self.generator = Generator(
             self.engine, self.tokenizer, self.verifier, grid, config.training.seed
         )
+
+    def rollout(self) -> list[Trajectory]:
+        """The step's judged responses: generated, or replayed from a recording; collective."""
+        config = self.config
+        prompts = self.cursor.next(config.training.rollout_batch_size)
+        if config.rollout.replay_rollouts is not None:
+            count = config.training.rollout_batch_size * config.training.n_samples_per_prompt
+            replayed = config.rollout.replay_rollouts
+            return load_rollout(replayed, self.step, count, config.algorithm)
+        responses = self.generator(
+            prompts,
+            config.training.n_samples_per_prompt,
+            self.sampling,
+            step=self.step,
+            version=self.version,
+            on_progress=self.show_progress("generate"),
+        )
+        trajectories = to_trajectories(prompts, responses, config.algorithm)
+        if config.rollout.save_rollouts is not None and self.grid.rank == 0:
+            save_rollout(config.rollout.save_rollouts, self.step, trajectories)
+        return trajectories
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.experience import make_experience, policy_metrics
-from megacurl.generation import rollout_metrics, to_trajectories
+from megacurl.generation import rollout_metrics
 from megacurl.megatron import groups
 from megacurl.megatron.shard import Shard
 from megacurl.run import Run
@@ -21,16 +21,7 @@ def train_step(run: Run) -> dict[str, float]:
     config, timers = run.config, run.timers
 
     with timers("generate"):
-        prompts = run.cursor.next(config.training.rollout_batch_size)
-        responses = run.generator(
-            prompts,
-            config.training.n_samples_per_prompt,
-            run.sampling,
-            step=run.step,
-            version=run.version,
-            on_progress=run.show_progress("generate"),
-        )
-    trajectories = to_trajectories(prompts, responses, config.algorithm)
+        trajectories = run.rollout()
     difficulty = run.curriculum.observe(
         [t.prompt_id for t in trajectories], [t.correct for t in trajectories]
     )

@@ -258,6 +258,10 @@ class RolloutConfig:
     """Tokens after which a response is truncated."""
     rollout_max_batch_size: int = 256
     """Sequences that the embedded engine decodes at once."""
+    save_rollouts: str | None = None
+    """Folder that receives every step's responses with their verdicts, one parquet file a step."""
+    replay_rollouts: str | None = None
+    """Train on responses saved in this folder instead of generating new ones."""
     sync_bucket_mb: int = 256
     """Size of a weight bucket; a larger tensor travels alone."""
 

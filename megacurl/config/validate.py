@@ -43,6 +43,7 @@ def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
     problems += batch_problems(config)
     problems += _token_problems(config)
     problems += _sampling_problems(config)
+    problems += _recording_problems(config)
     if config.data.instruction is not None and "{problem}" not in config.data.instruction:
         problems.append(
             f"--instruction {config.data.instruction!r} has no {{problem}}; put {{problem}} where "
@@ -200,6 +201,15 @@ def _sampling_problems(config: Config) -> Iterator[str]:
             "--eval-temperature 0 is greedy, so all --n-samples-per-eval-prompt "
             f"{settings.n_samples_per_eval_prompt} responses would be the same; set that to 1 or "
             "raise the temperature"
+        )
+
+
+def _recording_problems(config: Config) -> Iterator[str]:
+    settings = config.rollout
+    if settings.save_rollouts is not None and settings.replay_rollouts is not None:
+        yield (
+            f"--save-rollouts {settings.save_rollouts} and --replay-rollouts "
+            f"{settings.replay_rollouts}: a replay generates nothing to save; drop one of the two"
         )
 
 
