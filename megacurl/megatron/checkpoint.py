@@ -138,6 +138,10 @@ def load_checkpoint(checkpoint: Path, parts: Mapping[str, Trainable]) -> None:
             )
         state = dist_checkpointing.load(_sharded_state(part, loading=True), str(checkpoint / name))
         part.network.load_state_dict(state["model"])
+        saved = state["optimizer"].get("optimizer", {})
+        for group in saved.get("param_groups", []):
+            # megatron-core 0.19 pairs saved groups with present ones by their rates, among others.
+            group["max_lr"], group["min_lr"] = part.scheduler.max_lr, part.scheduler.min_lr
         part.optimizer.load_state_dict(state["optimizer"])
         part.resume_at(state["steps"])
 
