@@ -82,9 +82,9 @@ def save_checkpoint(
 def _drop_others(folder: Path, step: int, keep: int) -> None:
     """Delete old checkpoints, and those of later steps: a run that was taken up from an earlier
     step has another future, and ``--load`` would find theirs."""
-    found = {path: int(path.name.split("_")[1]) for path in complete_checkpoints(folder)}
-    earlier = [path for path, number in found.items() if number <= step]
-    later = [path for path, number in found.items() if number > step]
+    found = complete_checkpoints(folder)
+    earlier = [path for path in found if _step_of(path) <= step]
+    later = found[len(earlier) :]
     for path in later + (earlier[:-keep] if keep > 0 else []):
         shutil.rmtree(path)
 
@@ -94,7 +94,11 @@ def complete_checkpoints(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     found = [p for p in folder.iterdir() if _STEP.fullmatch(p.name) and (p / _RUN_STATE).is_file()]
-    return sorted(found, key=lambda p: int(p.name.split("_")[1]))
+    return sorted(found, key=_step_of)
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step_"))
 
 
 def find_checkpoint(load: str | Path) -> Path:

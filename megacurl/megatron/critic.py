@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from megacurl.algorithms.value_loss import ValueStats, value_loss
+from megacurl.algorithms.value_loss import value_loss
 from megacurl.config.schema import Config
 from megacurl.megatron.groups import Grid
 from megacurl.megatron.packing import PackedBatch
@@ -68,9 +68,9 @@ class Critic:
                 if mini_batch.denominators.empty:
                     continue
                 loss = _CriticLoss(self.config, shard, mini_batch, old, returns)
-                statistics = self.trainable.accumulate(mini_batch.batches, loss)
+                parts = self.trainable.accumulate(mini_batch.batches, loss)
                 local = torch.zeros(1, dtype=torch.float64, device=self.grid.device)
-                for value, _ in statistics:
+                for value in parts:
                     local += value
                 losses.append(self.grid.sum_over_owners(local).item())
                 grad_norms.append(self.trainable.apply())
@@ -93,12 +93,10 @@ class _CriticLoss:
     old: Values
     returns: Tensor
 
-    def __call__(
-        self, output: Tensor, batch: PackedBatch, number: int
-    ) -> tuple[Tensor, tuple[Tensor, ValueStats]]:
+    def __call__(self, output: Tensor, batch: PackedBatch, number: int) -> tuple[Tensor, Tensor]:
         micro = self.mini_batch.micro_batches[number]
         values, _ = _values(output, batch)
-        loss, stats = value_loss(
+        loss, _ = value_loss(
             values,
             self.returns[micro.tokens],
             self.old.values[micro.tokens],
@@ -106,4 +104,4 @@ class _CriticLoss:
             self.shard.coefficients(micro, self.mini_batch.denominators),
             value_clip=self.config.algorithm.value_clip,
         )
-        return loss, (loss.detach().double(), stats)
+        return loss, loss.detach().double()

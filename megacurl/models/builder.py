@@ -75,9 +75,7 @@ def mark_partitions(network: Any, weight_map: WeightMap, *, skip_head: bool) -> 
     part for a copy, counts only the first tensor parallel rank's, and reports and clips by a
     gradient norm that is too small.
     """
-    for name, parameter, first_layer in local_parameters(network):
-        if skip_head and name.startswith("output_layer."):
-            continue
+    for name, parameter, first_layer in local_parameters(network, skip_head=skip_head):
         dim = weight_map.find(name, first_layer).cut.partition_dim
         attributes = {"tensor_model_parallel": dim is not None, "partition_stride": 1}
         attributes["partition_dim"] = -1 if dim is None else dim

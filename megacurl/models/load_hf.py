@@ -35,11 +35,17 @@ class _Reader:
         return self._open[path].get_slice(name)
 
 
-def local_parameters(network: Any) -> Iterator[tuple[str, torch.nn.Parameter, int]]:
-    """(name, parameter, number of the stage's first layer) of this rank's model."""
+def local_parameters(
+    network: Any, *, skip_head: bool = False
+) -> Iterator[tuple[str, torch.nn.Parameter, int]]:
+    """(name, parameter, number of the stage's first layer) of this rank's model.
+
+    ``skip_head`` leaves out ``output_layer``: a critic's value head is in no weight map.
+    """
     first_layer = get_transformer_layer_offset(network.config)
     for name, parameter in network.named_parameters():
-        yield name, parameter, first_layer
+        if not (skip_head and name.startswith("output_layer.")):
+            yield name, parameter, first_layer
 
 
 def load_hf_weights(
@@ -62,9 +68,7 @@ def load_hf_weights(
     with contextlib.ExitStack() as stack, torch.no_grad():
         files = {name: info.file for name, info in read_folder(folder).items()}
         reader, broken = _Reader(files, stack), []
-        for name, parameter, first_layer in local_parameters(network):
-            if skip_head and name.startswith("output_layer."):
-                continue
+        for name, parameter, first_layer in local_parameters(network, skip_head=skip_head):
             entry = weight_map.find(name, first_layer)
             sources = [reader.slice(hf) for hf in entry.hf]
             shard = entry.cut.to_shard(sources, tp_rank, tp_size)

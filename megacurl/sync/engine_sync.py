@@ -40,20 +40,20 @@ class WeightSync:
             SyncError: on every rank, naming the ranks and what went wrong there.
         """
         self.engine.pause()
-        problem = self._send(version)
+        digests: dict[str, int] = {}
+        problem = self._send(version, digests)
         self._raise_together(problem)
         self.engine.resume()
-        return self.engine.digest()
+        return combine_digests(digests)
 
-    def _send(self, version: int) -> str | None:
-        """None, or what went wrong on this rank."""
+    def _send(self, version: int, digests: dict[str, int]) -> str | None:
+        """None, or what went wrong on this rank; ``digests`` receives that of every tensor."""
         problem: str | None = None
         update = None
         try:
             update = self.engine.open_update(self._manifest(), version)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-        digests: dict[str, int] = {}
         for bucket in gather_hf_weights(
             self.network, self.network.weight_map, self.plan, self.grid
         ):
