@@ -88,7 +88,7 @@ def logits(config: Config, sequences: list[list[int]]) -> list[Tensor] | None:
         dist.all_gather(parts, local, group=parallel_state.get_tensor_model_parallel_group())
         return torch.cat(parts, dim=1)[:, : network.shape.vocab_size]
 
-    (result,) = forward_only(network, [batch], every_logit) or (None,)
+    (result,) = forward_only(network.chunks, [batch], every_logit) or (None,)
     if result is None or grid.tp_rank:
         return None
     return list(result[: sum(map(len, sequences))].split([len(s) for s in sequences]))
@@ -103,7 +103,7 @@ def round_trip(config: Config, target: Path) -> None:
 
 def _whole(network: Any, grid: Grid, what: str) -> dict[str, Tensor]:
     """Weights or gradients of the trunk by HF name, and of the output layer by its own."""
-    plan = plan_gather(network, network.weight_map, grid, 1 << 20)
+    plan = plan_gather(network, grid, 1 << 20)
 
     def read(parameter: torch.nn.Parameter) -> Tensor:
         tensor: Tensor = parameter.main_grad if what == "grad" else parameter.detach()
@@ -111,7 +111,7 @@ def _whole(network: Any, grid: Grid, what: str) -> dict[str, Tensor]:
 
     whole = {
         name: tensor
-        for bucket in gather_hf_weights(network, network.weight_map, plan, grid, read)
+        for bucket in gather_hf_weights(network, plan, grid, read)
         for name, tensor in bucket
     }
     return whole

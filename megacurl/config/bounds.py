@@ -53,6 +53,7 @@ BOUNDS: dict[str, Bound] = {
     "critic_head_init_std": _NON_NEGATIVE,
     "tensor_model_parallel_size": _COUNT,
     "pipeline_model_parallel_size": _COUNT,
+    "num_layers_per_virtual_pipeline_stage": _COUNT,
     "recompute_num_layers": _COUNT,
     "distributed_timeout_minutes": _COUNT,
     "lr": _POSITIVE,

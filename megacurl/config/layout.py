@@ -15,7 +15,7 @@ from typing import Any
 
 from megacurl.config.decoder_size import DecoderSize, Role
 from megacurl.config.errors import ConfigError, raise_problems
-from megacurl.config.schema import Config
+from megacurl.config.schema import Config, ParallelConfig
 from megacurl.config.validate import batch_problems
 
 Groups = tuple[tuple[int, ...], ...]
@@ -40,10 +40,11 @@ class ModelPlacement:
     tp: int
     pp: int
     padded_vocab_size: int
+    chunks: int = 1
 
     @property
     def layers_per_stage(self) -> int:
-        """Decoder layers of every pipeline stage."""
+        """Decoder layers of every pipeline stage, all its chunks together."""
         return self.shape.num_layers // self.pp
 
     @property
@@ -66,9 +67,11 @@ class ModelPlacement:
         """Vocabulary rows of a tensor parallel rank, padding included."""
         return self.padded_vocab_size // self.tp
 
-    def stage_layers(self, stage: int) -> range:
-        """Global indices of the layers of pipeline stage ``stage``."""
-        return range(stage * self.layers_per_stage, (stage + 1) * self.layers_per_stage)
+    def stage_layers(self, stage: int) -> list[range]:
+        """Global indices of the layers of each chunk of pipeline stage ``stage``."""
+        layers = self.layers_per_stage // self.chunks
+        starts = [(chunk * self.pp + stage) * layers for chunk in range(self.chunks)]
+        return [range(start, start + layers) for start in starts]
 
     def stage_parameters(self, stage: int) -> int:
         """Parameters on each rank of pipeline stage ``stage``."""
@@ -181,9 +184,9 @@ def resolve_layout(
         )
     shapes = _shapes(hf_config, critic_hf_config)
     problems = [*_grid_problems(world_size, tp, pp), *batch_problems(config)]
-    problems += _shape_problems(shapes["actor"], tp, pp, "the model")
+    problems += _shape_problems(shapes["actor"], config.parallel, "the model")
     if critic_hf_config is not None:
-        problems += _shape_problems(shapes["critic"], tp, pp, "the critic's model")
+        problems += _shape_problems(shapes["critic"], config.parallel, "the critic's model")
     dp = max(world_size // (tp * pp), 1)
     updates = _updates(config, dp)
     if world_size % (tp * pp) == 0:
@@ -191,7 +194,14 @@ def resolve_layout(
     raise_problems(problems)
     unit = config.model.make_vocab_size_divisible_by * tp
     placements = {
-        role: ModelPlacement(role, shape, tp, pp, math.ceil(shape.vocab_size / unit) * unit)
+        role: ModelPlacement(
+            role,
+            shape,
+            tp,
+            pp,
+            math.ceil(shape.vocab_size / unit) * unit,
+            virtual_stages(shape.num_layers, config.parallel),
+        )
         for role, shape in shapes.items()
     }
     return Layout(
@@ -204,6 +214,14 @@ def resolve_layout(
         actor_updates=updates["actor"],
         critic_updates=updates["critic"],
     )
+
+
+def virtual_stages(num_layers: int, parallel: ParallelConfig) -> int:
+    """Chunks of layers on a rank: more than one with an interleaved pipeline."""
+    layers = parallel.num_layers_per_virtual_pipeline_stage
+    if layers is None:
+        return 1
+    return num_layers // parallel.pipeline_model_parallel_size // layers
 
 
 def _shapes(
@@ -225,7 +243,8 @@ def _grid_problems(world_size: int, tp: int, pp: int) -> Iterator[str]:
         )
 
 
-def _shape_problems(shape: DecoderSize, tp: int, pp: int, model: str) -> list[str]:
+def _shape_problems(shape: DecoderSize, parallel: ParallelConfig, model: str) -> list[str]:
+    tp, pp = parallel.tensor_model_parallel_size, parallel.pipeline_model_parallel_size
     problems = []
     tp_sizes = {
         "attention heads": shape.num_attention_heads,
@@ -243,6 +262,13 @@ def _shape_problems(shape: DecoderSize, tp: int, pp: int, model: str) -> list[st
         problems.append(
             f"--pipeline-model-parallel-size {pp} does not divide {model}'s {shape.num_layers} "
             f"layers; use one of {_divisors(shape.num_layers)}"
+        )
+    chunk = parallel.num_layers_per_virtual_pipeline_stage
+    stage = shape.num_layers // pp
+    if chunk is not None and shape.num_layers % pp == 0 and stage % chunk:
+        problems.append(
+            f"--num-layers-per-virtual-pipeline-stage {chunk} does not divide the {stage} layers "
+            f"that {model} has on a pipeline stage; use one of {_divisors(stage)}"
         )
     return problems
 

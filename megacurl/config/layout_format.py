@@ -123,8 +123,8 @@ def _stages(layout: Layout) -> Iterator[str]:
             (
                 f"  {stage}",
                 format_ranks(range(stage * per_stage, (stage + 1) * per_stage)),
-                _span(layout.actor.stage_layers(stage)),
-                _span(layout.critic.stage_layers(stage)),
+                " ".join(map(_span, layout.actor.stage_layers(stage))),
+                " ".join(map(_span, layout.critic.stage_layers(stage))),
                 ", ".join(ends) or "-",
                 f"{layout.actor.stage_parameters(stage):,}",
                 f"{layout.critic.stage_parameters(stage):,}",

@@ -39,6 +39,8 @@ class ParallelConfig:
     """Ranks that share every layer's matrices."""
     pipeline_model_parallel_size: int = 1
     """Ranks that share the stack of layers."""
+    num_layers_per_virtual_pipeline_stage: int | None = None
+    """Interleaved pipeline: a rank holds several chunks of this many layers; smaller bubbles."""
     sequence_parallel: bool = False
     """Also split norms and residuals along the sequence over the tensor parallel ranks."""
     use_distributed_optimizer: bool = True

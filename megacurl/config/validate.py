@@ -133,6 +133,12 @@ def _parallel_problems(config: Config) -> Iterator[str]:
             "--sequence-parallel splits over the tensor parallel ranks, and "
             "--tensor-model-parallel-size is 1; set it above 1 or drop --sequence-parallel"
         )
+    chunk = settings.num_layers_per_virtual_pipeline_stage
+    if chunk is not None and settings.pipeline_model_parallel_size == 1:
+        yield (
+            f"--num-layers-per-virtual-pipeline-stage {chunk} interleaves pipeline stages, and "
+            "--pipeline-model-parallel-size is 1; set it above 1 or leave the chunks out"
+        )
     if settings.recompute_granularity != "full" and settings.recompute_num_layers != 1:
         yield (
             f"--recompute-num-layers {settings.recompute_num_layers} has no effect with "

@@ -21,6 +21,7 @@ from megacurl.megatron.packing import PackedBatch
 from megacurl.megatron.pipeline import forward_only
 from megacurl.megatron.shard import MicroBatch, MiniBatch, Shard
 from megacurl.megatron.trainable import Trainable
+from megacurl.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class LogProbs:
 class PolicyScorer:
     """Log-probs of a frozen policy: the reference model, and what the actor builds on."""
 
-    def __init__(self, network: Any, config: Config, grid: Grid) -> None:
+    def __init__(self, network: Network, config: Config, grid: Grid) -> None:
         self.network, self.config, self.grid = network, config, grid
 
     def _log_probs(self, hidden: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
@@ -51,7 +52,7 @@ class PolicyScorer:
 
     def log_probs(self, shard: Shard) -> LogProbs:
         """Log-probs and entropies of the shard's response tokens under the present weights."""
-        parts = forward_only(self.network, shard.batches, self._log_probs)
+        parts = forward_only(self.network.chunks, shard.batches, self._log_probs)
         empty = torch.empty(0, device=self.grid.device)
         return LogProbs(*(torch.cat([p[k] for p in parts] or [empty]) for k in (0, 1)))
 
@@ -59,7 +60,7 @@ class PolicyScorer:
 class Actor(PolicyScorer):
     """The policy that is trained."""
 
-    def __init__(self, network: Any, config: Config, grid: Grid, total_steps: int) -> None:
+    def __init__(self, network: Network, config: Config, grid: Grid, total_steps: int) -> None:
         super().__init__(network, config, grid)
         self.trainable = Trainable(
             "actor",

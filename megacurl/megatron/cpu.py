@@ -4,7 +4,8 @@
 megatron.core names the device "cuda" in its source. On a machine without a GPU ``install()`` puts
 stand-ins under ``torch.cuda`` and ``cuda_is_cpu()`` redirects the tensors that Megatron creates.
 On any machine ``install()`` also mends two faults of the distributed optimizer's checkpoint loader,
-and ties the checkpoint writer's helper process to its trainer.
+and ties the checkpoint writer's helper process to its trainer; ``count_bucket_padding`` mends a
+fault of its checkpoint writer.
 Each patch says what breaks without it; tests/megatron/test_cpu_patches.py tells when one can go.
 """
 
@@ -180,6 +181,20 @@ def _end_writer_with_trainer() -> None:
         return manager.Queue()
 
     filesystem_async._get_write_results_queue = results_queue
+
+
+def count_bucket_padding(ddp: Any) -> None:
+    """Let the distributed optimizer's checkpoint writer find parameters behind a padded bucket.
+
+    It strings the buckets of a buffer together without their padding, and then reads parameters at
+    positions that count it: all behind the first bucket are written shifted, their last elements as
+    zeros, with a warning at most. A buffer has two buckets when a tied embedding is on several
+    pipeline stages. Padding that counts as content costs up to 128 numbers a bucket.
+    """
+    for buffer in ddp.buffers:
+        for bucket in buffer.buckets:
+            bucket.numel_unpadded = bucket.grad_data.numel()
+        buffer.numel_unpadded = buffer.numel
 
 
 @functools.cache

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from megacurl.megatron.groups import Grid
 from megacurl.megatron.packing import PackedBatch
 from megacurl.megatron.shard import MiniBatch, Shard
 from megacurl.megatron.trainable import Trainable
+from megacurl.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def _values(output: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
 class Critic:
     """The value model that is trained."""
 
-    def __init__(self, network: Any, config: Config, grid: Grid, total_steps: int) -> None:
+    def __init__(self, network: Network, config: Config, grid: Grid, total_steps: int) -> None:
         self.network, self.config, self.grid = network, config, grid
         self.trainable = Trainable(
             "critic",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from megatron.core import parallel_state
 from megatron.core.distributed import finalize_model_grads
 from megatron.core.pipeline_parallel import get_forward_backward_func
 from torch import Tensor
@@ -40,11 +41,17 @@ def _forward(model: Any, batch: PackedBatch) -> Tensor:
     return output
 
 
-def _run(model: Any, batches: Sequence[PackedBatch], step: Any, **options: Any) -> list[Any]:
-    results: list[Any] = get_forward_backward_func()(
+def _run(
+    chunks: Sequence[Any], batches: Sequence[PackedBatch], step: Any, **options: Any
+) -> list[Any]:
+    schedule = get_forward_backward_func(
+        pp_size=parallel_state.get_pipeline_model_parallel_world_size(),
+        vp_size=len(chunks) if len(chunks) > 1 else None,
+    )
+    results: list[Any] = schedule(
         forward_step_func=step,
-        data_iterator=iter(enumerate(batches)),
-        model=[model],
+        data_iterator=[iter(enumerate(batches)) for _ in chunks],
+        model=list(chunks),
         num_microbatches=len(batches),
         seq_length=1,  # every batch announces its own length (variable_seq_lengths)
         micro_batch_size=1,
@@ -54,8 +61,13 @@ def _run(model: Any, batches: Sequence[PackedBatch], step: Any, **options: Any) 
 
 
 @cpu.on_megatron_device
-def forward_only(model: Any, batches: Sequence[PackedBatch], extract: Extract) -> list[Any]:
-    """``extract`` of every batch, in order, on the last stage; an empty list on the others."""
+def forward_only(
+    chunks: Sequence[Any], batches: Sequence[PackedBatch], extract: Extract
+) -> list[Any]:
+    """``extract`` of every batch, in order, on the last stage; an empty list on the others.
+
+    ``chunks``: this rank's modules, as ``Network.chunks`` or wrapped for gradients.
+    """
 
     def step(iterator: Any, chunk: Any) -> tuple[Tensor, Any]:
         _, batch = next(iterator)
@@ -66,11 +78,13 @@ def forward_only(model: Any, batches: Sequence[PackedBatch], extract: Extract) -
         return _forward(chunk, batch), keep
 
     with torch.no_grad():
-        return _run(model, batches, step, forward_only=True, collect_non_loss_data=True)
+        return _run(chunks, batches, step, forward_only=True, collect_non_loss_data=True)
 
 
 @cpu.on_megatron_device
-def forward_backward(model: Any, batches: Sequence[PackedBatch], loss: Loss) -> list[Any]:
+def forward_backward(
+    chunks: Sequence[Any], batches: Sequence[PackedBatch], loss: Loss
+) -> list[Any]:
     """Accumulate gradients of the summed losses; statistics of every batch on the last stage."""
 
     def step(iterator: Any, chunk: Any) -> tuple[Tensor, Any]:
@@ -82,4 +96,4 @@ def forward_backward(model: Any, batches: Sequence[PackedBatch], loss: Loss) -> 
 
         return _forward(chunk, batch), evaluate
 
-    return _run(model, batches, step, forward_only=False)
+    return _run(chunks, batches, step, forward_only=False)

@@ -6,7 +6,8 @@ communication. What holds for a plan (each line is a test):
 
 * every response occurs exactly once;
 * a mini-batch has the same responses under every data parallel size;
-* inside a mini-batch every rank has the same number of micro-batches, so no rank waits forever;
+* inside a mini-batch every rank has the same number of micro-batches, so no rank waits forever,
+  and it is a multiple of ``count_multiple``;
 * no micro-batch exceeds ``max_tokens`` unless it is a single response longer than that;
 * the ranks' token sums differ by at most the longest response.
 """
@@ -42,6 +43,7 @@ def plan_micro_batches(
     mini_batch_size: int,
     dp_size: int,
     max_tokens: int,
+    count_multiple: int = 1,
 ) -> MicroBatchPlan:
     """Cut ``order`` into mini-batches, deal each to the ranks, and pack the ranks' shares.
 
@@ -51,6 +53,7 @@ def plan_micro_batches(
         mini_batch_size: responses of a mini-batch over all ranks.
         dp_size: data parallel ranks.
         max_tokens: tokens of a micro-batch.
+        count_multiple: an interleaved pipeline of P stages wants multiples of P micro-batches.
 
     Raises:
         ValueError: if ``mini_batch_size`` does not divide the number of responses.
@@ -64,6 +67,7 @@ def plan_micro_batches(
         shares = _deal(order[start : start + mini_batch_size], lengths, dp_size)
         packed = [_pack(share, lengths, max_tokens) for share in shares]
         count = max(len(micros) for micros in packed)
+        count += -count % count_multiple
         mini_batches.append(tuple(_split_to(micros, count, lengths) for micros in packed))
     return MicroBatchPlan(tuple(mini_batches))
 

@@ -65,6 +65,7 @@ class Shard:
                 f"--global-batch-size {actor_size} and --critic-global-batch-size {critic_size}: "
                 "one must divide the other"
             )
+        interleaved = config.parallel.num_layers_per_virtual_pipeline_stage is not None
         order = list(range(sequences))
         random.Random(f"{training.seed}/{step}").shuffle(order)
         self._unit_size = min(actor_size, critic_size)
@@ -75,6 +76,7 @@ class Shard:
             mini_batch_size=self._unit_size,
             dp_size=grid.dp_size,
             max_tokens=training.max_tokens_per_micro_batch,
+            count_multiple=grid.pp_size if interleaved else 1,
         )
         self._shuffle_key = (training.seed, step)
         self._config = config

@@ -33,8 +33,8 @@ def choose_transformer_impl(requested: str) -> TransformerImpl:
     return "local" if requested == "local" else "transformer_engine"
 
 
-def block_spec(config: TransformerConfig, impl: TransformerImpl) -> Any:
-    """The spec of this pipeline stage's layers and final norm."""
+def block_spec(config: TransformerConfig, impl: TransformerImpl, vp_stage: int | None) -> Any:
+    """The spec of the layers and final norm of this pipeline stage, or of its virtual stage."""
     if impl == "transformer_engine":
         from megatron.core.models.gpt.gpt_layer_specs import (
             get_gpt_layer_with_transformer_engine_spec,
@@ -45,5 +45,5 @@ def block_spec(config: TransformerConfig, impl: TransformerImpl) -> Any:
     layer.submodules.input_layernorm = RMSNorm
     layer.submodules.pre_mlp_layernorm = RMSNorm
     layer.submodules.self_attention.submodules.core_attention = PackedAttention
-    layers = [layer] * get_num_layers_to_build(config)
+    layers = [layer] * get_num_layers_to_build(config, vp_stage)
     return TransformerBlockSubmodules(layer_specs=layers, layer_norm=RMSNorm)

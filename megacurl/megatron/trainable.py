@@ -16,6 +16,7 @@ from megacurl.config.schema import OptimizerConfig, ParallelConfig
 from megacurl.megatron import cpu
 from megacurl.megatron.packing import PackedBatch
 from megacurl.megatron.pipeline import Extract, Loss, forward_backward, forward_only
+from megacurl.models.network import Network
 
 
 class Trainable:
@@ -25,7 +26,7 @@ class Trainable:
     def __init__(
         self,
         name: str,
-        network: Any,
+        network: Network,
         config: OptimizerConfig,
         parallel: ParallelConfig,
         *,
@@ -42,14 +43,19 @@ class Trainable:
             total_steps: optimizer steps of the whole run, over which the rate decays.
         """
         self.name, self.network, self.config = name, network, config
-        self.ddp = DistributedDataParallel(
-            network.config,
-            DistributedDataParallelConfig(
-                grad_reduce_in_fp32=True,
-                use_distributed_optimizer=parallel.use_distributed_optimizer,
-            ),
-            network,
-        )
+        self.chunks = [
+            DistributedDataParallel(
+                chunk.config,
+                DistributedDataParallelConfig(
+                    grad_reduce_in_fp32=True,
+                    use_distributed_optimizer=parallel.use_distributed_optimizer,
+                ),
+                chunk,
+            )
+            for chunk in network.chunks
+        ]
+        for chunk in self.chunks:
+            cpu.count_bucket_padding(chunk)
         self.optimizer = get_megatron_optimizer(
             MegatronOptimizerConfig(
                 optimizer="adam",
@@ -64,7 +70,7 @@ class Trainable:
                 params_dtype=network.config.params_dtype,
                 use_distributed_optimizer=parallel.use_distributed_optimizer,
             ),
-            [self.ddp],
+            self.chunks,
         )
         decay_steps = config.lr_decay_iters or total_steps
         self.scheduler = OptimizerParamScheduler(
@@ -83,13 +89,14 @@ class Trainable:
 
     def forward(self, batches: Sequence[PackedBatch], extract: Extract) -> list[Any]:
         """See ``pipeline.forward_only``."""
-        return forward_only(self.ddp, batches, extract)
+        return forward_only(self.chunks, batches, extract)
 
     def accumulate(self, batches: Sequence[PackedBatch], loss: Loss) -> list[Any]:
         """Gradients of the summed losses, in place of older ones; see ``forward_backward``."""
-        self.ddp.zero_grad_buffer()
+        for chunk in self.chunks:
+            chunk.zero_grad_buffer()
         self.optimizer.zero_grad()
-        return forward_backward(self.ddp, batches, loss)
+        return forward_backward(self.chunks, batches, loss)
 
     @cpu.on_megatron_device
     def apply(self) -> float:

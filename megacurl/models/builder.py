@@ -12,16 +12,17 @@ from megatron.core import parallel_state
 from megatron.core.models.gpt import GPTModel
 from megatron.core.transformer import TransformerConfig
 
+from megacurl.config.layout import virtual_stages
 from megacurl.config.schema import ModelConfig, ParallelConfig
 from megacurl.megatron import cpu
 from megacurl.megatron.pipeline import finalize_sum
 from megacurl.megatron.spec import block_spec, choose_transformer_impl
 from megacurl.models.family import load_shape
-from megacurl.models.load_hf import load_hf_weights, local_parameters
+from megacurl.models.load_hf import load_hf_weights
+from megacurl.models.network import Network
 from megacurl.models.policy import PolicyModel
 from megacurl.models.shape import ModelShape
 from megacurl.models.value_head import ValueHead
-from megacurl.models.weight_map import WeightMap
 
 Role = Literal["actor", "critic", "reference"]
 
@@ -29,26 +30,49 @@ Role = Literal["actor", "critic", "reference"]
 @cpu.on_megatron_device
 def build_model(
     role: Role, hf_folder: str | Path, model: ModelConfig, parallel: ParallelConfig
-) -> Any:
+) -> Network:
     """This rank's part of the model in ``hf_folder``, in train mode, on the rank's device.
 
-    actor, reference: a ``PolicyModel``. critic: a GPTModel with a ``ValueHead``, its trunk from a
-    policy's folder; what is tied in a policy is not in the critic, which has no logits.
+    actor, reference: ``PolicyModel`` chunks. critic: GPTModels with a ``ValueHead``, their trunk
+    from a policy's folder; what is tied in a policy is not in the critic, which has no logits.
     The layout was checked by ``config.plan.plan_run``.
     """
     family, shape = load_shape(hf_folder)
     config = transformer_config(shape, model, parallel)
-    impl = choose_transformer_impl(model.transformer_impl)
+    count = config.virtual_pipeline_model_parallel_size
+    stages = [None] if count is None else range(count)
+    chunks = [_build_chunk(role, shape, config, model, parallel, stage) for stage in stages]
+    weight_map = family.weight_map(shape, model.make_vocab_size_divisible_by)
+    network = Network(chunks, shape, weight_map)
+    mark_partitions(network, skip_head=role == "critic")
+    load_hf_weights(network, hf_folder, skip_head=role == "critic")
+    return network
+
+
+def _build_chunk(
+    role: Role,
+    shape: ModelShape,
+    config: TransformerConfig,
+    model: ModelConfig,
+    parallel: ParallelConfig,
+    vp_stage: int | None,
+) -> Any:
+    """The layers of one virtual stage, weights not set; ``vp_stage`` None: of the whole stage."""
     kind = GPTModel if role == "critic" else PolicyModel
-    last = parallel_state.is_pipeline_last_stage()
-    network = kind(
+    first = parallel_state.is_pipeline_first_stage() and not vp_stage
+    last = parallel_state.is_pipeline_last_stage() and vp_stage in (
+        None,
+        (config.virtual_pipeline_model_parallel_size or 1) - 1,
+    )
+    impl = choose_transformer_impl(model.transformer_impl)
+    chunk = kind(
         config=config,
-        transformer_layer_spec=block_spec(config, impl),
+        transformer_layer_spec=block_spec(config, impl, vp_stage),
         vocab_size=shape.padded_vocab_size(
             parallel.tensor_model_parallel_size, model.make_vocab_size_divisible_by
         ),
         max_sequence_length=shape.max_position_embeddings,
-        pre_process=parallel_state.is_pipeline_first_stage(),
+        pre_process=first,
         post_process=last,
         share_embeddings_and_output_weights=shape.tied and role != "critic",
         position_embedding_type="rope",
@@ -56,27 +80,24 @@ def build_model(
         rope_scaling=shape.rope_scaling is not None,
         rope_scaling_factor=shape.rope_scaling.factor if shape.rope_scaling else 1.0,
         parallel_output=True,
+        vp_stage=vp_stage,
     )
     device = torch.device(torch.cuda.current_device())
-    network.to(device=device, dtype=config.params_dtype)
+    chunk.to(device=device, dtype=config.params_dtype)
     if role == "critic" and last:
-        network.output_layer = ValueHead(config, model.critic_head_init_std, device)
-    weight_map = family.weight_map(shape, model.make_vocab_size_divisible_by)
-    mark_partitions(network, weight_map, skip_head=role == "critic")
-    load_hf_weights(network, hf_folder, weight_map, skip_head=role == "critic")
-    network.shape, network.weight_map = shape, weight_map
-    return network
+        chunk.output_layer = ValueHead(config, model.critic_head_init_std, device)
+    return chunk
 
 
-def mark_partitions(network: Any, weight_map: WeightMap, *, skip_head: bool) -> None:
+def mark_partitions(network: Network, *, skip_head: bool) -> None:
     """Tell Megatron which parameters are parts of a larger one.
 
     It sets these attributes while it draws initial weights, which we skip. Without them it takes a
     part for a copy, counts only the first tensor parallel rank's, and reports and clips by a
     gradient norm that is too small.
     """
-    for name, parameter, first_layer in local_parameters(network, skip_head=skip_head):
-        dim = weight_map.find(name, first_layer).cut.partition_dim
+    for name, parameter, first_layer in network.local_parameters(skip_head=skip_head):
+        dim = network.weight_map.find(name, first_layer).cut.partition_dim
         attributes = {"tensor_model_parallel": dim is not None, "partition_stride": 1}
         attributes["partition_dim"] = -1 if dim is None else dim
         for attribute, value in attributes.items():
@@ -90,6 +111,7 @@ def transformer_config(
     dtype = torch.bfloat16 if model.bf16 else torch.float32
     full = parallel.recompute_granularity == "full"
     pipelined = parallel.pipeline_model_parallel_size > 1
+    chunks = virtual_stages(shape.num_layers, parallel)
     return TransformerConfig(
         num_layers=shape.num_layers,
         hidden_size=shape.hidden_size,
@@ -108,6 +130,12 @@ def transformer_config(
         tensor_model_parallel_size=parallel.tensor_model_parallel_size,
         pipeline_model_parallel_size=parallel.pipeline_model_parallel_size,
         sequence_parallel=parallel.sequence_parallel and parallel.tensor_model_parallel_size > 1,
+        virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
+        # An interleaved pipeline sends forward and backward between the same two ranks. With the
+        # defaults Megatron mixes those messages up at two stages, and training goes on with wrong
+        # gradients; only its own training script guards against that.
+        overlap_p2p_comm=chunks > 1,
+        batch_p2p_comm=chunks == 1,
         pipeline_dtype=dtype,
         params_dtype=dtype,
         bf16=model.bf16,

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from megatron.core import parallel_state
-from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
 from safetensors import safe_open
 
 from megacurl.config.errors import ConfigError
 from megacurl.megatron import groups
+from megacurl.models.network import Network
 from megacurl.models.safetensors_header import read_folder
-from megacurl.models.weight_map import WeightMap
 
 
 class _Reader:
@@ -35,28 +33,12 @@ class _Reader:
         return self._open[path].get_slice(name)
 
 
-def local_parameters(
-    network: Any, *, skip_head: bool = False
-) -> Iterator[tuple[str, torch.nn.Parameter, int]]:
-    """(name, parameter, number of the stage's first layer) of this rank's model.
-
-    ``skip_head`` leaves out ``output_layer``: a critic's value head is in no weight map.
-    """
-    first_layer = get_transformer_layer_offset(network.config)
-    for name, parameter in network.named_parameters():
-        if not (skip_head and name.startswith("output_layer.")):
-            yield name, parameter, first_layer
-
-
-def load_hf_weights(
-    network: Any, folder: str | Path, weight_map: WeightMap, *, skip_head: bool
-) -> None:
+def load_hf_weights(network: Network, folder: str | Path, *, skip_head: bool) -> None:
     """Fill this rank's parameters.
 
     Args:
         network: the rank's part of the model.
         folder: HF folder.
-        weight_map: of the model's family.
         skip_head: leave ``output_layer`` alone (a critic's value head is no HF tensor).
 
     Raises:
@@ -68,8 +50,8 @@ def load_hf_weights(
     with contextlib.ExitStack() as stack, torch.no_grad():
         files = {name: info.file for name, info in read_folder(folder).items()}
         reader, broken = _Reader(files, stack), []
-        for name, parameter, first_layer in local_parameters(network, skip_head=skip_head):
-            entry = weight_map.find(name, first_layer)
+        for name, parameter, first_layer in network.local_parameters(skip_head=skip_head):
+            entry = network.weight_map.find(name, first_layer)
             sources = [reader.slice(hf) for hf in entry.hf]
             shard = entry.cut.to_shard(sources, tp_rank, tp_size)
             if shard.shape != parameter.shape:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from megacurl.megatron.groups import Grid
+from megacurl.models.network import Network
 from megacurl.rollout.digest import combine_digests, tensor_digest
 from megacurl.rollout.engine import RolloutEngine
 from megacurl.rollout.types import TensorMeta, dtype_name
@@ -27,10 +26,10 @@ class WeightSync:
     """
 
     def __init__(
-        self, network: Any, engine: RolloutEngine, grid: Grid, *, bucket_bytes: int
+        self, network: Network, engine: RolloutEngine, grid: Grid, *, bucket_bytes: int
     ) -> None:
         self.network, self.engine, self.grid = network, engine, grid
-        self.plan = plan_gather(network, network.weight_map, grid, bucket_bytes)
+        self.plan = plan_gather(network, grid, bucket_bytes)
         self.dtypes = {meta.name: _dtype(meta.dtype) for meta in engine.manifest()}
 
     def __call__(self, version: int) -> str:
@@ -54,9 +53,7 @@ class WeightSync:
             update = self.engine.open_update(self._manifest(), version)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-        for bucket in gather_hf_weights(
-            self.network, self.network.weight_map, self.plan, self.grid
-        ):
+        for bucket in gather_hf_weights(self.network, self.plan, self.grid):
             named = [(name, self._cast(name, tensor)) for name, tensor in bucket]
             digests.update((name, tensor_digest(tensor)) for name, tensor in named)
             if update is None or problem is not None:

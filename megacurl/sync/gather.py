@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,8 +16,8 @@ from megatron.core import parallel_state
 from torch import Tensor
 
 from megacurl.megatron.groups import Grid
-from megacurl.models.load_hf import local_parameters
-from megacurl.models.weight_map import Parameter, WeightMap
+from megacurl.models.network import Network
+from megacurl.models.weight_map import Parameter
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,14 @@ class GatherPlan:
         return [p for bucket in self.buckets for p in bucket]
 
 
-def plan_gather(network: Any, weight_map: WeightMap, grid: Grid, bucket_bytes: int) -> GatherPlan:
+def plan_gather(network: Network, grid: Grid, bucket_bytes: int) -> GatherPlan:
     """Agree on the plan; collective over all ranks.
 
     Raises:
         ValueError: if a parameter of the weight map is on no stage.
     """
-    local = {}
-    for name, parameter, first_layer in local_parameters(network):
+    local, weight_map = {}, network.weight_map
+    for name, parameter, first_layer in network.local_parameters():
         entry = weight_map.find(name, first_layer)
         local[entry.megatron] = (grid.pp_rank, tuple(parameter.shape), parameter.dtype)
     owners: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
@@ -96,8 +95,7 @@ def _cut_into_buckets(
 
 
 def gather_hf_weights(
-    network: Any,
-    weight_map: WeightMap,
+    network: Network,
     plan: GatherPlan,
     grid: Grid,
     read: Callable[[torch.nn.Parameter], Tensor] = torch.Tensor.detach,
@@ -108,8 +106,8 @@ def gather_hf_weights(
     gathered: itself, or something of its shape and dtype such as its gradient.
     """
     mine = {
-        weight_map.find(name, first_layer).megatron: read(parameter)
-        for name, parameter, first_layer in local_parameters(network)
+        network.weight_map.find(name, first_layer).megatron: read(parameter)
+        for name, parameter, first_layer in network.local_parameters()
     }
     for bucket in plan.buckets:
         shards = _gather_bucket(bucket, mine, grid)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from contextlib import nullcontext
 from typing import Any
@@ -86,10 +87,16 @@ def test_cuts_of_the_model() -> None:
     actor = layout.actor
     assert (actor.heads_per_rank, actor.query_groups_per_rank, actor.ffn_per_rank) == (2, 1, 24)
     assert actor.layers_per_stage == 4
-    assert [list(actor.stage_layers(stage)) for stage in range(3)] == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-        [8, 9, 10, 11],
+    assert [[list(chunk) for chunk in actor.stage_layers(stage)] for stage in range(3)] == [
+        [[0, 1, 2, 3]],
+        [[4, 5, 6, 7]],
+        [[8, 9, 10, 11]],
+    ]
+    chunked = dataclasses.replace(actor, chunks=2)
+    assert [[list(chunk) for chunk in chunked.stage_layers(stage)] for stage in range(3)] == [
+        [[0, 1], [6, 7]],
+        [[2, 3], [8, 9]],
+        [[4, 5], [10, 11]],
     ]
     assert (actor.padded_vocab_size, actor.vocab_per_rank) == (1024, 256)
 
@@ -157,6 +164,13 @@ def test_a_critic_from_another_model() -> None:
             ],
         ),
         (8, 1, 8, {}, ["--tensor-model-parallel-size 8 does not divide the model's 4 key/value"]),
+        (
+            1,
+            2,
+            2,
+            {"num_layers_per_virtual_pipeline_stage": 4},
+            ["--num-layers-per-virtual-pipeline-stage 4 does not divide the 6 layers that the"],
+        ),
         (1, 5, 5, {}, ["--pipeline-model-parallel-size 5 does not divide the model's 12 layers;"]),
         (1, 1, 3, {}, ["--global-batch-size 4096 (--rollout-batch-size x --n-samples-per-prompt)"]),
         (1, 1, 8, {"global_batch_size": 4}, ["--global-batch-size 4 is no multiple of the data"]),

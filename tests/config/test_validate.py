@@ -48,6 +48,10 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
         {"lr_decay_iters": 10, "lr_decay_style": "linear", "lr_warmup_iters": 10},
         ["--lr-decay-iters 10", "above --lr-warmup-iters 10"],
     ),
+    (
+        {"num_layers_per_virtual_pipeline_stage": 2},
+        ["--num-layers-per-virtual-pipeline-stage 2", "--pipeline-model-parallel-size is 1"],
+    ),
     ({"sequence_parallel": True}, ["--sequence-parallel", "tensor-model-parallel-size", "above 1"]),
     ({"recompute_num_layers": 2}, ["--recompute-num-layers 2", "no effect", "none", "full"]),
     ({"global_batch_size": 100}, ["--global-batch-size 100", "4096", "divisor of 4096"]),

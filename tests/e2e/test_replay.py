@@ -23,6 +23,7 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "pp2": (2, PP2),
     "tp2 pp2": (4, {**TP2, **PP2}),
     "tp2 pp2 sp": (4, {**TP2, **PP2, "sequence_parallel": True}),
+    "pp2 vpp2": (2, {**PP2, "num_layers_per_virtual_pipeline_stage": 1}),
     "dp2": (2, {}),
     "dp2 pp2": (4, PP2),
     "smaller micro-batches": (1, {"max_tokens_per_micro_batch": 80}),

@@ -54,16 +54,20 @@ def without_times(rows: list[dict[str, float]]) -> list[dict[str, float]]:
     return [{k: v for k, v in r.items() if not k.startswith(("time/", "perf/"))} for r in rows]
 
 
-@pytest.mark.parametrize(("tp", "pp", "size"), [(1, 1, 1), (1, 1, 2), (2, 2, 4)])
+TP2PP2 = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2}
+INTERLEAVED = {"pipeline_model_parallel_size": 2, "num_layers_per_virtual_pipeline_stage": 1}
+
+
+@pytest.mark.parametrize(
+    ("layout", "size"), [({}, 1), ({}, 2), (TP2PP2, 4), (INTERLEAVED, 2)], ids=str
+)
 def test_resume_is_exact(
     world: Callable[[int], World],
     tiny_model: Callable[[str], Path],
     tmp_path: Path,
-    tp: int,
-    pp: int,
+    layout: dict[str, int],
     size: int,
 ) -> None:
-    layout = {"tensor_model_parallel_size": tp, "pipeline_model_parallel_size": pp}
     data, model = questions(tmp_path), tiny_model("qwen2-tied")
     whole = config_of(model, data, tmp_path / "whole", **layout)
     world(size).run(jobs.run_training, whole)
@@ -87,22 +91,28 @@ def test_resume_is_exact(
     assert all(before[name].equal(after[name]) for name in before)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [(TP2PP2, {}), (INTERLEAVED, {}), ({}, INTERLEAVED)], ids=str
+)
 def test_resume_in_another_layout_and_in_place(
-    world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
+    world: Callable[[int], World],
+    tiny_model: Callable[[str], Path],
+    tmp_path: Path,
+    before: dict[str, int],
+    after: dict[str, int],
 ) -> None:
-    """TP2 x PP2 goes on as TP1 in the same run folder, from the newest checkpoint."""
+    """A run goes on in another layout and the same folder, from the newest checkpoint."""
     data, model = questions(tmp_path), tiny_model("llama-untied")
     first = config_of(
         model,
         data,
         tmp_path / "run",
         train_iters=2,
-        tensor_model_parallel_size=2,
-        pipeline_model_parallel_size=2,
+        **before,
     )
-    world(4).run(jobs.run_training, first)
-    longer = config_of(model, data, tmp_path / "run", load=str(tmp_path / "run"))
-    world(1).run(jobs.run_training, longer)
+    world(_ranks(before)).run(jobs.run_training, first)
+    longer = config_of(model, data, tmp_path / "run", load=str(tmp_path / "run"), **after)
+    world(_ranks(after)).run(jobs.run_training, longer)
     reference = config_of(model, data, tmp_path / "reference")
     world(1).run(jobs.run_training, reference)
 
@@ -111,6 +121,11 @@ def test_resume_in_another_layout_and_in_place(
     assert [row["step"] for row in found] == [0, 1, 2, 3, 4]
     for name in ("actor/grad_norm", "critic/loss", "rollout/accuracy", "sync/version"):
         assert found[4][name] == pytest.approx(expected[4][name], rel=1e-3), name
+
+
+def _ranks(layout: dict[str, int]) -> int:
+    tp = layout.get("tensor_model_parallel_size", 1)
+    return tp * layout.get("pipeline_model_parallel_size", 1)
 
 
 def test_flags_win_over_the_checkpoint(

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
 import torch
 
+from megacurl.config.schema import Config
 from megacurl.megatron import cpu
+from megacurl.megatron.actor import Actor
+from megacurl.models.builder import build_model
+from tests import jobs
 from tests.world import World
 
 needs_no_gpu = pytest.mark.skipif(cpu.has_gpu(), reason="stand-ins exist only without a GPU")
@@ -74,3 +79,36 @@ def test_adam_step_patch_is_in_place_and_needed(world: Callable[[int], World]) -
     ((patched, source),) = world(1).run(step_tensors_of_loader)
     assert patched
     assert "step" not in source
+
+
+def bucket_ends(config: Config) -> list[tuple[int, int]]:
+    """(end of the last bucket without padding, end of the last parameter) in every buffer."""
+    grid = jobs.enter(config)
+    network = build_model("actor", config.model.hf_checkpoint, config.model, config.parallel)
+    chunks = Actor(network, config, grid, total_steps=1).trainable.chunks
+    return [
+        (
+            sum(bucket.numel_unpadded for bucket in buffer.buckets),
+            max(end for _, end, _ in buffer.param_index_map.values()),
+        )
+        for chunk in chunks
+        for buffer in chunk.buffers
+    ]
+
+
+def test_bucket_padding_is_counted_and_must_be(
+    world: Callable[[int], World],
+    tiny_model: Callable[[str], Path],
+) -> None:
+    """A tied embedding has a bucket of its own; without the patch it ends behind the buffer."""
+    config = jobs.settings(tiny_model("qwen2-tied"), pipeline_model_parallel_size=4)
+    patched = [ends for rank in world(4).run(bucket_ends, config) for ends in rank]
+    assert all(last <= counted for counted, last in patched)
+    unpatched = [ends for rank in world(4).run(bucket_ends_as_they_come, config) for ends in rank]
+    assert any(last > counted for counted, last in unpatched)
+
+
+def bucket_ends_as_they_come(config: Config) -> list[tuple[int, int]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "count_bucket_padding", lambda ddp: None)
+        return bucket_ends(config)

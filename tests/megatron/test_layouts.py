@@ -27,6 +27,20 @@ LAYOUTS = {  # name -> world size, flags
             "sequence_parallel": True,
         },
     ),
+    "pp2 interleaved": (
+        2,
+        {"pipeline_model_parallel_size": 2, "num_layers_per_virtual_pipeline_stage": 1},
+    ),
+    "tp2-pp2-sp interleaved": (
+        4,
+        {
+            "tensor_model_parallel_size": 2,
+            "pipeline_model_parallel_size": 2,
+            "num_layers_per_virtual_pipeline_stage": 1,
+            "sequence_parallel": True,
+        },
+    ),
+    "pp4": (4, {"pipeline_model_parallel_size": 4}),
     "dp2": (2, {}),
     "dp4": (4, {}),
     "recompute": (

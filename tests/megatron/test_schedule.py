@@ -23,8 +23,14 @@ def random_case(seed: int) -> tuple[list[int], list[int], int, int, int]:
 @pytest.mark.parametrize("seed", range(60))
 def test_invariants(seed: int) -> None:
     lengths, order, mini, dp, max_tokens = random_case(seed)
+    multiple = 1 + seed % 4
     plan = plan_micro_batches(
-        lengths, order=order, mini_batch_size=mini, dp_size=dp, max_tokens=max_tokens
+        lengths,
+        order=order,
+        mini_batch_size=mini,
+        dp_size=dp,
+        max_tokens=max_tokens,
+        count_multiple=multiple,
     )
     everything = sorted(i for rank in range(dp) for i in plan.order_of_rank(rank))
     assert everything == list(range(len(lengths)))
@@ -33,6 +39,7 @@ def test_invariants(seed: int) -> None:
         members = {i for rank in mini_batch for micro in rank for i in micro}
         assert members == set(order[number * mini : (number + 1) * mini])
         assert len({len(rank) for rank in mini_batch}) == 1
+        assert len(mini_batch[0]) % multiple == 0
         loads = [sum(lengths[i] for micro in rank for i in micro) for rank in mini_batch]
         assert max(loads) - min(loads) <= max(lengths[i] for i in members)
         for rank in mini_batch:

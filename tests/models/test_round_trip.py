@@ -26,7 +26,7 @@ def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("tp", "pp", "chunk"), [(1, 1, None), (2, 2, None), (1, 2, 1)])
 def test_bit_exact_and_complete(
     world: Callable[[int], World],
     tiny_model: Callable[[str], Path],
@@ -34,9 +34,15 @@ def test_bit_exact_and_complete(
     kind: str,
     tp: int,
     pp: int,
+    chunk: int | None,
 ) -> None:
     source, target = tiny_model(kind), tmp_path / "out"
-    config = jobs.settings(source, tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp)
+    config = jobs.settings(
+        source,
+        tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp,
+        num_layers_per_virtual_pipeline_stage=chunk,
+    )
     world(tp * pp).run(jobs.round_trip, config, target)
     before, after = tensors_of(source), tensors_of(target)
     assert before.keys() == after.keys()
