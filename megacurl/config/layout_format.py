@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from megacurl.config.layout import Layout, ModelPlacement, UpdatePlan
-from megacurl.config.memory import StateBytes, stage_bytes
+from megacurl.config.memory import StateBytes, peak_bytes, stage_bytes
 from megacurl.config.schema import Config
 
 _MAX_LISTED_RANKS = 16
@@ -142,18 +142,23 @@ def _span(numbers: range) -> str:
 
 def _memory(layout: Layout, config: Config) -> Iterator[str]:
     rows = []
-    totals = []
+    peaks = []
+    offload = config.parallel.offload
     for stages, models in _stages_alike(layout, config):
         for model, size in models.items():
             cells = (size.weights, size.gradients, size.optimizer, size.total)
             rows.append((f"  {stages}", model, *map(_size, cells)))
-        totals.append(sum(size.total for size in models.values()))
+        peaks.append(peak_bytes(models.values(), offload))
     precision = "bf16 weights" if config.model.bf16 else "fp32 weights"
     yield f"Memory of a rank ({precision}; activations, rollout engine and buffers come on top)"
     yield from format_table(
         ("  stage", "model", "weights", "gradients", "optimizer", "together"), rows
     )
-    yield f"  largest rank: {_size(max(totals))}"
+    largest = f"  largest rank: {_size(max(peak.device for peak in peaks))}"
+    if offload != "none":
+        host = _size(max(peak.host for peak in peaks))
+        largest += f" at a time with --offload {offload}, and {host} of host memory"
+    yield largest
 
 
 def _stages_alike(layout: Layout, config: Config) -> Iterator[tuple[str, dict[str, StateBytes]]]:

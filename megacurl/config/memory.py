@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from megacurl.config.layout import Layout
-from megacurl.config.schema import Config
+from megacurl.config.schema import Config, OffloadMode
 
 _FP32_BYTES = 4
 _BF16_BYTES = 2
@@ -25,6 +26,29 @@ class StateBytes:
     def total(self) -> float:
         """All three together."""
         return self.weights + self.gradients + self.optimizer
+
+
+@dataclass(frozen=True)
+class PeakBytes:
+    """Bytes of all models on a rank: the most on the device at a time, and in host memory."""
+
+    device: float
+    host: float
+
+
+def peak_bytes(models: Collection[StateBytes], offload: OffloadMode) -> PeakBytes:
+    """What ``--offload`` leaves on the device while the largest model trains.
+
+    Gradient buffers have no copy in host memory: they are written before they are read.
+    """
+    optimizer = [model.optimizer for model in models]
+    if offload == "none":
+        return PeakBytes(sum(model.total for model in models), 0)
+    if offload == "optimizer":
+        resident = sum(model.weights + model.gradients for model in models)
+        return PeakBytes(resident + max(optimizer), sum(optimizer))
+    host = sum(model.weights for model in models) + sum(optimizer)
+    return PeakBytes(max(model.total for model in models), host)
 
 
 def trained_model_bytes(parameters: int, config: Config, dp: int) -> StateBytes:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+OffloadMode = Literal["none", "optimizer", "all"]
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -51,6 +53,8 @@ class ParallelConfig:
     """With full recomputation: checkpoint groups of layers (uniform) or the first ones (block)."""
     recompute_num_layers: int = 1
     """With full recomputation: layers per checkpointed group (uniform) or per stage (block)."""
+    offload: OffloadMode = "none"
+    """What leaves the GPU for host memory while another model works: optimizer state, or all."""
     distributed_timeout_minutes: int = 30
     """A collective that waits longer than this ends the run with an error."""
 

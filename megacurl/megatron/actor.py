@@ -52,7 +52,8 @@ class PolicyScorer:
 
     def log_probs(self, shard: Shard) -> LogProbs:
         """Log-probs and entropies of the shard's response tokens under the present weights."""
-        parts = forward_only(self.network.chunks, shard.batches, self._log_probs)
+        with self.network.weights.in_use():
+            parts = forward_only(self.network.chunks, shard.batches, self._log_probs)
         empty = torch.empty(0, device=self.grid.device)
         return LogProbs(*(torch.cat([p[k] for p in parts] or [empty]) for k in (0, 1)))
 
@@ -93,14 +94,15 @@ class Actor(PolicyScorer):
             Metrics, the same on every rank.
         """
         meter = _ActorMeter(self.grid)
-        for epoch in range(self.config.training.ppo_epochs):
-            for mini_batch in shard.mini_batches("actor", epoch):
-                if mini_batch.denominators.empty:
-                    meter.skipped += 1
-                    continue
-                loss = _ActorLoss(self, shard, mini_batch, old, advantages, reference, weights)
-                statistics = self.trainable.accumulate(mini_batch.batches, loss)
-                meter.add(statistics, self.trainable.apply())
+        with self.trainable.in_use():
+            for epoch in range(self.config.training.ppo_epochs):
+                for mini_batch in shard.mini_batches("actor", epoch):
+                    if mini_batch.denominators.empty:
+                        meter.skipped += 1
+                        continue
+                    loss = _ActorLoss(self, shard, mini_batch, old, advantages, reference, weights)
+                    statistics = self.trainable.accumulate(mini_batch.batches, loss)
+                    meter.add(statistics, self.trainable.apply())
         return meter.metrics(self.trainable.lr)
 
 

@@ -21,7 +21,7 @@ from megatron.core import dist_checkpointing
 from megacurl.config.errors import ConfigError
 from megacurl.megatron import cpu
 from megacurl.megatron.groups import Grid
-from megacurl.megatron.trainable import Trainable
+from megacurl.megatron.trainable import Trainable, inner_optimizers
 from megacurl.utils.files import atomic_write_json
 
 _STEP = re.compile(r"step_(\d+)")
@@ -69,7 +69,8 @@ def save_checkpoint(
         atomic_write_json(partial / _RUN_STATE, {**run_state, "step": step})
     grid.barrier()
     for name, part in parts.items():
-        dist_checkpointing.save(_sharded_state(part, loading=False), str(partial / name))
+        with part.in_use():
+            dist_checkpointing.save(_sharded_state(part, loading=False), str(partial / name))
     grid.barrier()
     if grid.rank == 0:
         shutil.rmtree(final, ignore_errors=True)
@@ -140,14 +141,19 @@ def load_checkpoint(checkpoint: Path, parts: Mapping[str, Trainable]) -> None:
             raise FileNotFoundError(
                 f"checkpoint {checkpoint} has no {name!r}: another algorithm wrote it"
             )
-        state = dist_checkpointing.load(_sharded_state(part, loading=True), str(checkpoint / name))
-        part.network.load_state_dict(state["model"])
-        saved = state["optimizer"].get("optimizer", {})
-        for group in saved.get("param_groups", []):
-            # megatron-core 0.19 pairs saved groups with present ones by their rates, among others.
-            group["max_lr"], group["min_lr"] = part.scheduler.max_lr, part.scheduler.min_lr
-        part.optimizer.load_state_dict(state["optimizer"])
-        part.resume_at(state["steps"])
+        with part.in_use():
+            _load(part, checkpoint / name)
+
+
+def _load(part: Trainable, folder: Path) -> None:
+    state = dist_checkpointing.load(_sharded_state(part, loading=True), str(folder))
+    part.network.load_state_dict(state["model"])
+    saved = state["optimizer"].get("optimizer", {})
+    for group in saved.get("param_groups", []):
+        # megatron-core 0.19 pairs saved groups with present ones by their rates, among others.
+        group["max_lr"], group["min_lr"] = part.scheduler.max_lr, part.scheduler.min_lr
+    part.optimizer.load_state_dict(state["optimizer"])
+    part.resume_at(state["steps"])
 
 
 def _give_optimizer_state(part: Trainable) -> None:
@@ -155,9 +161,7 @@ def _give_optimizer_state(part: Trainable) -> None:
 
     That is so when loading, and when an actor is saved whose critic is still warming up.
     """
-    chained = getattr(part.optimizer, "chained_optimizers", [part.optimizer])
-    for optimizer in chained:
-        inner = optimizer.optimizer
+    for inner in inner_optimizers(part.optimizer):
         if not isinstance(inner, torch.optim.AdamW):
             continue
         for group in inner.param_groups:

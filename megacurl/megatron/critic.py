@@ -63,17 +63,18 @@ class Critic:
             Metrics, the same on every rank.
         """
         losses, grad_norms = [], []
-        for epoch in range(self.config.training.critic_epochs):
-            for mini_batch in shard.mini_batches("critic", epoch):
-                if mini_batch.denominators.empty:
-                    continue
-                loss = _CriticLoss(self.config, shard, mini_batch, old, returns)
-                parts = self.trainable.accumulate(mini_batch.batches, loss)
-                local = torch.zeros(1, dtype=torch.float64, device=self.grid.device)
-                for value in parts:
-                    local += value
-                losses.append(self.grid.sum_over_owners(local).item())
-                grad_norms.append(self.trainable.apply())
+        with self.trainable.in_use():
+            for epoch in range(self.config.training.critic_epochs):
+                for mini_batch in shard.mini_batches("critic", epoch):
+                    if mini_batch.denominators.empty:
+                        continue
+                    loss = _CriticLoss(self.config, shard, mini_batch, old, returns)
+                    parts = self.trainable.accumulate(mini_batch.batches, loss)
+                    local = torch.zeros(1, dtype=torch.float64, device=self.grid.device)
+                    for value in parts:
+                        local += value
+                    losses.append(self.grid.sum_over_owners(local).item())
+                    grad_norms.append(self.trainable.apply())
         if not losses:
             return {}
         return {

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
 from megatron.core.optimizer import OptimizerConfig as MegatronOptimizerConfig
 from megatron.core.optimizer import get_megatron_optimizer
 from megatron.core.optimizer_param_scheduler import OptimizerParamScheduler
+from torch import Tensor
 
 from megacurl.config.schema import OptimizerConfig, ParallelConfig
 from megacurl.megatron import cpu
+from megacurl.megatron.offload import Offloadable, storage_key
 from megacurl.megatron.packing import PackedBatch
 from megacurl.megatron.pipeline import Extract, Loss, forward_backward, forward_only
 from megacurl.models.network import Network
@@ -86,13 +89,45 @@ class Trainable:
             wd_incr_steps=1,
             wd_incr_style="constant",
         )
+        self._gradients = Offloadable(
+            lambda: (buffer.grad_data for chunk in self.chunks for buffer in chunk.buffers),
+            enabled=parallel.offload == "all",
+            keep_content=False,
+        )
+        self._optimizer_state = Offloadable(
+            self._optimizer_tensors, enabled=parallel.offload != "none"
+        )
+        with self.in_use():
+            pass  # from here on it is on the device only while it is used
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Weights, gradients and optimizer state are on the device inside; see ``--offload``."""
+        with self.network.weights.in_use(), self._gradients.in_use():
+            with self._optimizer_state.in_use():
+                yield
+            self.optimizer.zero_grad()  # gradients of offloaded memory must not stay behind
+
+    def _optimizer_tensors(self) -> Iterator[Tensor]:
+        """Moments and fp32 copies of the weights; what shares memory with weights is not here."""
+        weights = {storage_key(p) for chunk in self.chunks for p in chunk.parameters()}
+        for optimizer in inner_optimizers(self.optimizer):
+            mains = [p for group in optimizer.param_groups for p in group["params"]]
+            state = [t for entry in optimizer.state.values() for t in entry.values()]
+            for tensor in [*mains, *state]:
+                if isinstance(tensor, Tensor) and storage_key(tensor) not in weights:
+                    yield tensor.detach()
 
     def forward(self, batches: Sequence[PackedBatch], extract: Extract) -> list[Any]:
         """See ``pipeline.forward_only``."""
-        return forward_only(self.chunks, batches, extract)
+        with self.network.weights.in_use():
+            return forward_only(self.chunks, batches, extract)
 
     def accumulate(self, batches: Sequence[PackedBatch], loss: Loss) -> list[Any]:
-        """Gradients of the summed losses, in place of older ones; see ``forward_backward``."""
+        """Gradients of the summed losses, in place of older ones; see ``forward_backward``.
+
+        Call it and ``apply`` inside ``in_use``.
+        """
         for chunk in self.chunks:
             chunk.zero_grad_buffer()
         self.optimizer.zero_grad()
@@ -139,3 +174,9 @@ class Trainable:
         """Learning rate of the last step."""
         rate: float = self.optimizer.param_groups[0]["lr"]
         return rate
+
+
+def inner_optimizers(optimizer: Any) -> list[Any]:
+    """The torch optimizers behind a Megatron optimizer."""
+    chained = getattr(optimizer, "chained_optimizers", [optimizer])
+    return [part.optimizer for part in chained]

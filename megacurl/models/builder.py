@@ -43,9 +43,11 @@ def build_model(
     stages = [None] if count is None else range(count)
     chunks = [_build_chunk(role, shape, config, model, parallel, stage) for stage in stages]
     weight_map = family.weight_map(shape, model.make_vocab_size_divisible_by)
-    network = Network(chunks, shape, weight_map)
+    network = Network(chunks, shape, weight_map, offload=parallel.offload == "all")
     mark_partitions(network, skip_head=role == "critic")
     load_hf_weights(network, hf_folder, skip_head=role == "critic")
+    if role == "reference":  # the others' weights move once more, into buffers for their training
+        network.weights.move_out()
     return network
 
 

@@ -10,6 +10,7 @@ import torch
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
 from torch import Tensor
 
+from megacurl.megatron.offload import Offloadable
 from megacurl.models.shape import ModelShape
 from megacurl.models.weight_map import WeightMap
 
@@ -22,15 +23,27 @@ class Network:
     chunk of the last stage.
     """
 
-    def __init__(self, chunks: Sequence[Any], shape: ModelShape, weight_map: WeightMap) -> None:
+    def __init__(
+        self,
+        chunks: Sequence[Any],
+        shape: ModelShape,
+        weight_map: WeightMap,
+        *,
+        offload: bool = False,
+    ) -> None:
         """
         Args:
             chunks: GPTModels; each knows its ``vp_stage`` (None when it is the only one).
             shape: of the whole model.
             weight_map: of the model's family.
+            offload: whether ``weights`` leave the device while nobody uses them.
         """
         self.chunks = tuple(chunks)
         self.shape, self.weight_map = shape, weight_map
+        self.weights = Offloadable(
+            lambda: (p.detach() for chunk in self.chunks for p in chunk.parameters()),
+            enabled=offload,
+        )
 
     @property
     def config(self) -> Any:

@@ -40,7 +40,8 @@ class WeightSync:
         """
         self.engine.pause()
         digests: dict[str, int] = {}
-        problem = self._send(version, digests)
+        with self.network.weights.in_use():
+            problem = self._send(version, digests)
         self._raise_together(problem)
         self.engine.resume()
         return combine_digests(digests)

@@ -23,15 +23,16 @@ def export_hf(network: Network, source: str | Path, target: str | Path, grid: Gr
         target: folder to write; it appears complete or not at all, and replaces an older one.
     """
     plan = plan_gather(network, grid, _BUCKET_BYTES)
-    buckets = gather_hf_weights(network, plan, grid)
-    if grid.rank == 0:
-        with replaced_directory(Path(target)) as folder:
-            writer = HFWriter(folder)
-            for bucket in buckets:
-                writer.add(bucket)
-            writer.close()
-            copy_companions(Path(source), folder, plan.parameters[0].dtype)
-    else:
-        for _ in buckets:
-            pass
+    with network.weights.in_use():
+        buckets = gather_hf_weights(network, plan, grid)
+        if grid.rank == 0:
+            with replaced_directory(Path(target)) as folder:
+                writer = HFWriter(folder)
+                for bucket in buckets:
+                    writer.add(bucket)
+                writer.close()
+                copy_companions(Path(source), folder, plan.parameters[0].dtype)
+        else:
+            for _ in buckets:
+                pass
     grid.barrier()

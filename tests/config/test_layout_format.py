@@ -10,7 +10,7 @@ import pytest
 from megacurl.config.fields import unflatten
 from megacurl.config.layout import resolve_layout
 from megacurl.config.layout_format import format_layout, format_ranks, format_table
-from megacurl.config.memory import stage_bytes, trained_model_bytes
+from megacurl.config.memory import StateBytes, peak_bytes, stage_bytes, trained_model_bytes
 from megacurl.config.schema import Config
 
 
@@ -62,6 +62,25 @@ def test_bytes_of_a_parameter(bf16: bool, sharded: bool, weights: int, optimizer
         100 * optimizer,
     )
     assert size.total == 100 * (weights + 4 + optimizer)
+
+
+@pytest.mark.parametrize(
+    ("offload", "device", "host"),
+    [("none", 2 * 18 + 2, 0), ("optimizer", 2 * 6 + 2 + 12, 24), ("all", 18, 2 * 14 + 2)],
+)
+def test_most_memory_at_a_time(offload: Any, device: int, host: int) -> None:
+    """Actor and critic with 2 + 4 + 12 bytes, a reference with 2."""
+    trained = trained_model_bytes(1, unflatten({"bf16": True}), dp=1)
+    peak = peak_bytes([trained, trained, StateBytes(2, 0, 0)], offload)
+    assert (peak.device, peak.host) == (device, host)
+
+
+def test_offload_is_part_of_the_layout(qwen_7b: dict[str, Any]) -> None:
+    config = _sized(2, 2, offload="all", num_layers_per_virtual_pipeline_stage=7)
+    text = format_layout(resolve_layout(config, 4, qwen_7b), config)
+    assert "at a time with --offload all, and" in text
+    assert "0-6 14-20" in text
+    assert "7-13 21-27" in text
 
 
 def test_a_reference_model_is_counted_only_with_kl(qwen_7b: dict[str, Any]) -> None:

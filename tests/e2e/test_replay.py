@@ -30,6 +30,13 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "smallest micro-batches": (1, {"max_tokens_per_micro_batch": 70, "log_prob_chunk_size": 3}),
     "one micro-batch": (1, {"max_tokens_per_micro_batch": 4096}),
     "recompute": (2, {**PP2, "recompute_granularity": "full"}),
+    "offload optimizer": (1, {"offload": "optimizer"}),
+    "offload all": (1, {"offload": "all"}),
+    "offload all, pp2 vpp2": (
+        2,
+        {**PP2, "num_layers_per_virtual_pipeline_stage": 1, "offload": "all"},
+    ),
+    "offload all, dp2, plain adam": (2, {"offload": "all", "use_distributed_optimizer": False}),
     "recompute attention": (1, {"recompute_granularity": "selective"}),
 }
 NUMBERS = ("critic/loss", "critic/grad_norm", "actor/loss", "actor/grad_norm", "critic/mse")

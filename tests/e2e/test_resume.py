@@ -59,13 +59,15 @@ INTERLEAVED = {"pipeline_model_parallel_size": 2, "num_layers_per_virtual_pipeli
 
 
 @pytest.mark.parametrize(
-    ("layout", "size"), [({}, 1), ({}, 2), (TP2PP2, 4), (INTERLEAVED, 2)], ids=str
+    ("layout", "size"),
+    [({}, 1), ({"offload": "all"}, 2), (TP2PP2, 4), (INTERLEAVED, 2)],
+    ids=str,
 )
 def test_resume_is_exact(
     world: Callable[[int], World],
     tiny_model: Callable[[str], Path],
     tmp_path: Path,
-    layout: dict[str, int],
+    layout: dict[str, Any],
     size: int,
 ) -> None:
     data, model = questions(tmp_path), tiny_model("qwen2-tied")
