@@ -131,6 +131,7 @@ def to_trajectories(
             reward=(algorithm.reward_correct if judged.verdict.correct else algorithm.reward_wrong),
             parsed=judged.verdict.parsed,
             timeout=judged.verdict.timeout,
+            error=judged.verdict.error,
         )
         for group, ((prompt, ids), row) in enumerate(zip(prompts, responses, strict=True))
         for judged in row
@@ -145,6 +146,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/reward_mean": sum(t.reward for t in trajectories) / count,
         "rollout/length_mean": sum(len(t.response_ids) for t in trajectories) / count,
         "rollout/truncated": sum(t.truncated for t in trajectories) / count,
-        "reward/unparsed": sum(not t.parsed for t in trajectories) / count,
+        "reward/unparsed": sum(not t.parsed and t.error is None for t in trajectories) / count,
         "reward/timeout": sum(t.timeout for t in trajectories) / count,
+        "reward/error": sum(t.error is not None for t in trajectories) / count,
     }

@@ -31,8 +31,11 @@ _SCHEMA = pa.schema(
         ("reward", pa.float64()),
         ("parsed", pa.bool_()),
         ("timeout", pa.bool_()),
+        ("error", pa.string()),
     ]
 )
+# Later additions, with nulls where a file is older than they are.
+_OPTIONAL = {"error"}
 
 
 def rollout_path(folder: str | Path, step: int) -> Path:
@@ -70,8 +73,12 @@ def load_rollout(
     """
     path = rollout_path(folder, step)
     try:
+        # A column that the schema has and the file lacks is read as nulls.
+        missing = set(_SCHEMA.names) - set(pq.read_schema(path).names) - _OPTIONAL
+        if missing:
+            raise ValueError(f"it has no column {', '.join(map(repr, sorted(missing)))}")
         rows = pq.read_table(path, schema=_SCHEMA).to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (ValueError, pa.ArrowException, OSError) as error:
         raise ConfigError(f"--replay-rollouts {folder}: {path.name} is damaged: {error}") from error
     lists = ("prompt_ids", "response_ids", "log_probs")
     if len(rows) != count:

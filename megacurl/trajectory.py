@@ -12,7 +12,7 @@ class Trajectory:
 
     prompt_id: stable name of the question; group: its number in the step's batch.
     log_probs: of the response tokens under the engine that sampled them, at its temperature.
-    correct: the verifier's word. reward: what GAE sees.
+    correct, parsed, timeout, error: the verifier's words (see ``Verdict``). reward: what GAE sees.
     """
 
     prompt_id: str
@@ -26,6 +26,7 @@ class Trajectory:
     reward: float
     parsed: bool
     timeout: bool
+    error: str | None = None
 
     @property
     def num_tokens(self) -> int:

@@ -81,6 +81,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("sync/logprob_gap", "nats/token", "Mean |engine - trainer| log-prob after the sync."),
     Metric("reward/unparsed", "fraction", "Responses without a readable final answer."),
     Metric("reward/timeout", "fraction", "Responses whose check was stopped at its deadline."),
+    Metric("reward/error", "fraction", "Responses on which the verifier failed; graded wrong."),
     Metric("eval/<set>/avg@<k>", "fraction", "Mean accuracy over k samples a question."),
     Metric(
         "eval/<set>/pass@<k>", "fraction", "Chance that one of k samples is correct (unbiased)."
