@@ -16,7 +16,7 @@ from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.models.check_hf import check_hf_folder
 from megacurl.models.shape import ModelShape
-from megacurl.rewards.registry import Verifier, get_verifier
+from megacurl.rewards.registry import Verifier, get_verifier, verifier_options
 from megacurl.rollout.registry import engine_class
 
 Shapes = dict[str, ModelShape]
@@ -41,7 +41,7 @@ def check_parts(config: Config) -> tuple[Verifier, Shapes]:
             "'megacurl[wandb]', or leave the flag out"
         )
     try:
-        options = {"require_value": True} if data.require_value else {}
+        options = verifier_options(require_value=data.require_value, symbolic=data.symbolic)
         verifier = get_verifier(data.verifier, **options)
     except ValueError as error:
         raise ConfigError(f"--verifier {data.verifier}: {error}") from error

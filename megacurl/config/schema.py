@@ -292,6 +292,8 @@ class DataConfig:
     """How a response is judged."""
     require_value: bool = False
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
+    symbolic: bool = True
+    """Compare expressions that differ as text by algebra, in worker processes (math-verify)."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from megacurl.data.errors import DataError
 from megacurl.data.load import load_prompts
 from megacurl.data.prompt import Prompt
 from megacurl.evaluation.benchmark import EvalSet, EvalSpec, parse_eval_specs
-from megacurl.rewards.registry import get_verifier
+from megacurl.rewards.registry import get_verifier, verifier_options
 
 SAMPLING_PRESETS: dict[str, tuple[float, float]] = {
     "vapo": (1.0, 0.7),
@@ -56,6 +56,8 @@ class EvalArguments:
     """How a response is judged."""
     require_value: bool = False
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
+    symbolic: bool = True
+    """Compare expressions that differ as text by algebra, in worker processes (math-verify)."""
     seed: int = 1234
     """Seed of sampling and of the confidence intervals."""
     bf16: bool = False
@@ -75,7 +77,7 @@ class EvalArguments:
     @property
     def verifier_options(self) -> dict[str, bool]:
         """Options that the verifier gets."""
-        return {"require_value": True} if self.require_value else {}
+        return verifier_options(require_value=self.require_value, symbolic=self.symbolic)
 
 
 @dataclass(frozen=True)

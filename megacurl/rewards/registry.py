@@ -70,6 +70,15 @@ def get_verifier(name: str, **options: Any) -> Verifier:
     return function
 
 
+def verifier_options(*, require_value: bool, symbolic: bool) -> dict[str, bool]:
+    """Options of ``get_verifier`` for the flags --require-value and --symbolic.
+
+    A flag that was left alone gives no option: most verifiers take neither.
+    """
+    options = {"require_value": True} if require_value else {}
+    return options if symbolic else {**options, "symbolic": False}
+
+
 @cache
 def _import_verifiers() -> None:
     package = importlib.import_module("megacurl.rewards")

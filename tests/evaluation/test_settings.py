@@ -49,6 +49,7 @@ def prepared(folder: Path) -> dict[str, str]:
         ({"--max-response-len": "0"}, "--max-response-len 0 must be at least 1"),
         ({"--verifier": "mth"}, "--verifier mth: unknown verifier 'mth' (did you mean 'math'?)"),
         ({"--verifier": "coin_flip", "--require-value": ""}, "--verifier coin_flip: "),
+        ({"--verifier": "coin_flip", "--no-symbolic": ""}, "--verifier coin_flip: "),
         ({"--instruction": "Think."}, "{problem}"),
         ({"--n-sample": "4"}, "--n-sample is no flag (did you mean '--n-samples'?)"),
     ],
@@ -101,6 +102,11 @@ def test_flags_win_over_the_preset(
         top_p=top_p,
     )
     assert arguments.sampling == sampling
+
+
+def test_flags_of_the_math_verifier() -> None:
+    plain, exact = EvalArguments("m", ("q",), "o"), EvalArguments("m", ("q",), "o", symbolic=False)
+    assert (plain.verifier_options, exact.verifier_options) == ({}, {"symbolic": False})
 
 
 def test_slices_and_several_sets_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,16 @@ def test_equal(given: str, truth: str) -> None:
     assert not without(f"\\boxed{{{given}}}", truth, finished=True).correct
 
 
+def test_without_algebra_no_process_is_started() -> None:
+    close_workers()
+    given, truth = r"\boxed{2\sqrt{3}}", r"\sqrt{12}"
+    exact = get_verifier("math", symbolic=False)
+    assert exact(given, truth, finished=True) == Verdict(False, True, extracted=r"2\sqrt{3}")
+    assert not workers()
+    assert get_verifier("math")(given, truth, finished=True).correct
+    assert workers()
+
+
 @pytest.mark.parametrize(("given", "truth"), DIFFERENT)
 def test_different(given: str, truth: str) -> None:
     assert not grade(given, truth).correct and not grade(truth, given).correct

@@ -17,6 +17,7 @@ from megacurl.rewards import (
 )
 from megacurl.rewards.coin_flip import CoinFlip
 from megacurl.rewards.math_rule import MathRule
+from megacurl.rewards.registry import verifier_options
 
 
 def test_registry() -> None:
@@ -64,6 +65,15 @@ def test_require_value_refuses_a_copied_question(given: str, truth: str, paid: b
     assert get_verifier("math")(response, truth, finished=True).correct
     strict = get_verifier("math", require_value=True)
     assert strict(response, truth, finished=True).correct is paid
+
+
+def test_flags_that_are_left_alone_are_no_options() -> None:
+    assert verifier_options(require_value=False, symbolic=True) == {}
+    assert get_verifier("coin_flip", **verifier_options(require_value=False, symbolic=True))
+    strict = verifier_options(require_value=True, symbolic=False)
+    assert get_verifier("math", **strict) == MathRule(require_value=True, symbolic=False)
+    with pytest.raises(ValueError, match=r"'coin_flip' does not take .*'symbolic': False"):
+        get_verifier("coin_flip", **verifier_options(require_value=False, symbolic=False))
 
 
 def test_coin_flip_is_fair_repeatable_and_independent() -> None:
