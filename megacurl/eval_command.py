@@ -24,9 +24,10 @@ from megacurl.eval_model import agreed_by_all, policy_folder, start_engine
 from megacurl.evaluate import EVAL_STREAM
 from megacurl.evaluation.overlap import find_overlap
 from megacurl.evaluation.progress import EvalProgress
+from megacurl.evaluation.question_set import QuestionSet
 from megacurl.evaluation.report import SetReport, format_report, make_report
 from megacurl.evaluation.responses import Response, write_responses
-from megacurl.evaluation.settings import EvalArguments, QuestionSet
+from megacurl.evaluation.settings import EvalArguments
 from megacurl.generation import EncodedPrompt, Generator, Judged
 from megacurl.megatron import groups
 from megacurl.megatron.groups import Grid
@@ -106,7 +107,7 @@ class _Evaluation:
                 print(report.overlap.note(name))
             print(flush=True)
             entries[name] = {
-                "file": str(one.spec.path),
+                "file": one.spec.path,
                 "fingerprint": fingerprint(one.prompts),
                 "seconds": time.monotonic() - begin,
                 **report.to_json(),

@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from megacurl.config.errors import ConfigError, about
+from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.data.chat import encode_prompts
-from megacurl.data.load import load_prompts
-from megacurl.evaluation.benchmark import EvalSet, parse_eval_specs
+from megacurl.evaluation.question_set import read_question_sets
 from megacurl.evaluation.result import EvalResult
 from megacurl.generation import EncodedPrompt, Generator, ShowProgress
 from megacurl.rollout.types import SamplingSpec
@@ -26,26 +25,21 @@ class Evaluator:
     def __init__(self, config: Config, tokenizer: Any) -> None:
         self.config = config
         self.sets: dict[str, list[EncodedPrompt]] = {}
-        for spec in parse_eval_specs(config.eval.eval_prompt_data):
-            with about("--eval-prompt-data"):
-                prompts = load_prompts(str(spec.path), instruction=config.data.instruction)
-            try:
-                EvalSet(spec.name, prompts)  # refuses empty sets and repeated ids
-            except ValueError as error:
-                raise ConfigError(f"--eval-prompt-data {spec.path}: {error}") from error
+        specs, instruction = config.eval.eval_prompt_data, config.data.instruction
+        for one in read_question_sets(specs, "--eval-prompt-data", instruction):
             encoded = encode_prompts(
-                prompts,
+                one.prompts,
                 tokenizer,
                 apply_chat_template=config.data.apply_chat_template,
                 max_prompt_len=config.rollout.rollout_max_prompt_len,
             )
             if encoded.dropped_overlong:
                 raise ConfigError(
-                    f"eval set {spec.name}: {encoded.dropped_overlong} prompts are longer than "
+                    f"eval set {one.spec.name}: {encoded.dropped_overlong} prompts are longer than "
                     f"--rollout-max-prompt-len {config.rollout.rollout_max_prompt_len}; raise it, "
                     "a score over a part of a benchmark means nothing"
                 )
-            self.sets[spec.name] = encoded.items
+            self.sets[one.spec.name] = encoded.items
 
     def due(self, step: int) -> bool:
         """Whether the policy is evaluated after ``step`` steps (0: before training)."""

@@ -301,7 +301,7 @@ class EvalConfig:
     """Evaluation on benchmark files."""
 
     eval_prompt_data: tuple[str, ...] = ()
-    """Benchmark files, each as path or name=path."""
+    """Benchmark files, each as path or name=path; "file@[a:b]" takes a slice."""
     eval_interval: int | None = None
     """Steps between evaluations; default: only before the first and after the last step."""
     skip_eval_before_train: bool = False

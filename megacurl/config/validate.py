@@ -4,23 +4,21 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from megacurl.config.bounds import bound_problems
 from megacurl.config.errors import raise_problems
+from megacurl.config.eval_specs import eval_spec_problems
 from megacurl.config.fields import flatten
 from megacurl.config.presets import PRESETS
+from megacurl.config.row_range import file_problems
 from megacurl.config.schema import Config
 from megacurl.utils.names import nearest_hint
 
 Purpose = Literal["train", "plan"]
 """What a Config is checked for: a run, or a printed layout that needs no data and no weights."""
-
-_SLICE = re.compile(r"@\[-?\d*:-?\d*\]$")
-_EVAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def validate_config(config: Config, purpose: Purpose = "train") -> None:
@@ -52,7 +50,7 @@ def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
     problems += _model_problems(config, purpose)
     if purpose == "train":
         problems += _data_problems(config)
-        problems += _eval_problems(config)
+        problems += eval_spec_problems(config.eval.eval_prompt_data, "--eval-prompt-data")
         problems += _run_problems(config)
     return problems
 
@@ -223,38 +221,7 @@ def _data_problems(config: Config) -> Iterator[str]:
     if not config.data.prompt_data:
         yield "--prompt-data is missing; give a jsonl or parquet file of training questions"
         return
-    path = _SLICE.sub("", config.data.prompt_data)
-    if Path(path).expanduser().is_file():
-        return
-    if "@[" in path:
-        yield (
-            f"--prompt-data {path} has a malformed slice; write FILE@[START:STOP], for example "
-            "questions.jsonl@[0:500]"
-        )
-    else:
-        yield f"--prompt-data {path} is no file on this machine; check the path"
-
-
-def _eval_problems(config: Config) -> Iterator[str]:
-    taken: dict[str, str] = {}
-    for spec in config.eval.eval_prompt_data:
-        name, equals, path = spec.partition("=")
-        # A path may hold "=" itself, a name never holds a slash.
-        if not equals or "/" in name:
-            name, path = Path(spec).stem, spec
-        if not Path(path).is_file():
-            yield f"--eval-prompt-data {spec}: {path!r} is no file on this machine; check the path"
-        if not _EVAL_NAME.fullmatch(name):
-            yield (
-                f"--eval-prompt-data {spec}: {name!r} cannot name metrics; write NAME=PATH with "
-                "letters, digits, '.', '_' and '-'"
-            )
-        elif name in taken:
-            yield (
-                f"--eval-prompt-data {spec} and {taken[name]} are both called {name!r}; give one "
-                "another name as NAME=PATH"
-            )
-        taken[name] = spec
+    yield from (f"--prompt-data {problem}" for problem in file_problems(config.data.prompt_data))
 
 
 def _run_problems(config: Config) -> Iterator[str]:

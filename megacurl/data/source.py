@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from megacurl.config.row_range import split_row_range
 from megacurl.data.errors import DataError
 from megacurl.data.readers import Columns, RawRow, Reader, get_reader
-
-_SLICE = re.compile(r"^(?P<file>.+)@\[(?P<start>-?\d*):(?P<stop>-?\d*)\]$")
 
 
 @dataclass(frozen=True)
@@ -38,19 +36,15 @@ def open_source(path: str) -> Source:
 
     Raises DataError for a missing file, an unknown suffix, an unreadable or an empty range.
     """
-    match = _SLICE.match(path)
-    if match is None and "@[" in path and not Path(path).exists():
-        raise DataError(f"{path}: cannot read the row range; write FILE@[a:b] with whole numbers")
-    file = Path(match["file"] if match else path).expanduser()
+    try:
+        file, rows = split_row_range(path)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None
     reader = get_reader(file)
     count = reader.count(file)
     if count == 0:
         raise DataError(f"{file}: has no rows; give a file of questions")
-    bounds = slice(
-        int(match["start"]) if match and match["start"] else None,
-        int(match["stop"]) if match and match["stop"] else None,
-    )
-    start, stop, _ = bounds.indices(count)
+    start, stop, _ = rows.indices(count)
     if start >= stop:
         raise DataError(f"{path}: the row range is empty; the file has {count} rows")
     return Source(file, reader, start, stop)

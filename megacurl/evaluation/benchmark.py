@@ -1,94 +1,13 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Question sets to evaluate on, how a run names them, and their scores as metrics."""
+"""Verdicts of an evaluation as metrics of the schema."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Generic, Protocol, TypeVar
 
+from megacurl.config.eval_specs import is_set_name
 from megacurl.evaluation.estimators import avg_at_k, pass_at_k
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ROW_RANGE = re.compile(r"@\[[-\d:]*\]$")
-
-
-class PromptLike(Protocol):
-    """What an evaluation reads of a prompt; ``megacurl.data.Prompt`` has it."""
-
-    @property
-    def id(self) -> str:
-        """Unique name of the question."""
-
-    @property
-    def level(self) -> str | None:
-        """Difficulty label, or None."""
-
-
-PromptT = TypeVar("PromptT", bound=PromptLike)
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSpec:
-    """Name and file of a question set, before it is read."""
-
-    name: str
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSet(Generic[PromptT]):
-    """A named question set. Raises ValueError when empty or when a prompt id repeats."""
-
-    name: str
-    prompts: Sequence[PromptT]
-
-    def __post_init__(self) -> None:
-        check_set_name(self.name)
-        if not self.prompts:
-            raise ValueError(f"eval set {self.name!r} has no prompts; check its file")
-        prompt_id, count = Counter(prompt.id for prompt in self.prompts).most_common(1)[0]
-        if count > 1:
-            raise ValueError(
-                f"eval set {self.name!r} has prompt id {prompt_id!r} {count} times; keep one of "
-                "each and raise the number of samples instead"
-            )
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Prompt ids, in order."""
-        return tuple(prompt.id for prompt in self.prompts)
-
-    @property
-    def levels(self) -> tuple[str | None, ...]:
-        """Level of each prompt, in order."""
-        return tuple(prompt.level for prompt in self.prompts)
-
-
-def parse_eval_specs(specs: Sequence[str]) -> list[EvalSpec]:
-    """Parse ``name=path`` entries; without ``name=`` the name is the file's stem.
-
-    Raises ValueError on an empty or repeated name or one with odd characters (it becomes part of
-    a metric name), FileNotFoundError when a path is not a file. A path may end in a row range, as
-    in ``math500.jsonl@[0:50]``.
-    """
-    parsed: list[EvalSpec] = []
-    for spec in specs:
-        name, equals, path_text = spec.partition("=")
-        # A path may hold "=" itself (runs/lr=1e-6/x.jsonl): a name never holds a slash.
-        if not equals or "/" in name:
-            path_text, name = spec, Path(spec).stem
-        check_set_name(name, where=f" in eval set {spec!r}")
-        path = Path(path_text)
-        if not path.is_file() and not Path(_ROW_RANGE.sub("", path_text)).is_file():
-            raise FileNotFoundError(f"eval set {spec!r}: no file at {path_text!r}")
-        if any(name == other.name for other in parsed):
-            raise ValueError(f"eval set {spec!r}: name {name!r} is taken; write other_name=path")
-        parsed.append(EvalSpec(name, path))
-    return parsed
 
 
 def score_eval(
@@ -173,11 +92,11 @@ def group_by_level(
     return groups
 
 
-def check_set_name(name: str, where: str = "") -> None:
+def check_set_name(name: str) -> None:
     """Raise ValueError unless ``name`` can stand in a metric name."""
-    if _NAME.fullmatch(name) is None:
+    if not is_set_name(name):
         raise ValueError(
-            f"bad name {name!r}{where}: use letters, digits, '.', '_', '-', as in aime24=path"
+            f"bad name {name!r}: use letters, digits, '.', '_', '-', as in aime24=path"
         )
 
 

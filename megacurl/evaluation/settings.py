@@ -11,11 +11,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from megacurl.config.errors import ConfigError, raise_problems
-from megacurl.data.errors import DataError
-from megacurl.data.load import load_prompts
-from megacurl.data.prompt import Prompt
-from megacurl.evaluation.benchmark import EvalSet, EvalSpec, parse_eval_specs
+from megacurl.config.errors import raise_problems
+from megacurl.config.eval_specs import eval_spec_problems
+from megacurl.evaluation.question_set import QuestionSet, read_question_sets
 from megacurl.rewards.registry import get_verifier, verifier_options
 
 SAMPLING_PRESETS: dict[str, tuple[float, float]] = {
@@ -80,14 +78,6 @@ class EvalArguments:
         return verifier_options(require_value=self.require_value, symbolic=self.symbolic)
 
 
-@dataclass(frozen=True)
-class QuestionSet:
-    """A benchmark that was read: its name and file, and its questions in file order."""
-
-    spec: EvalSpec
-    prompts: list[Prompt]
-
-
 def read_inputs(arguments: EvalArguments) -> list[QuestionSet]:
     """Check everything that needs no torch, and read the benchmark files.
 
@@ -95,13 +85,7 @@ def read_inputs(arguments: EvalArguments) -> list[QuestionSet]:
     the first benchmark that cannot be used.
     """
     raise_problems(_problems(arguments))
-    try:
-        specs = parse_eval_specs(arguments.data)
-        return [_read(spec, arguments) for spec in specs]
-    except (ConfigError, FileNotFoundError):
-        raise
-    except ValueError as error:
-        raise ConfigError(f"--data: {error}") from error
+    return read_question_sets(arguments.data, "--data", arguments.instruction)
 
 
 def is_hf_folder(path: str | Path) -> bool:
@@ -109,18 +93,10 @@ def is_hf_folder(path: str | Path) -> bool:
     return (Path(path) / "config.json").is_file()
 
 
-def _read(spec: EvalSpec, arguments: EvalArguments) -> QuestionSet:
-    try:
-        prompts = load_prompts(str(spec.path), conflicts="error", instruction=arguments.instruction)
-    except DataError as error:
-        raise ConfigError(f"--data {spec.name}={spec.path}: {error}") from error
-    EvalSet(spec.name, prompts)  # refuses empty sets and repeated ids
-    return QuestionSet(spec, prompts)
-
-
 def _problems(arguments: EvalArguments) -> Iterator[str]:
     if not arguments.data:
         yield "--data is empty; name at least one benchmark file, as in aime24=aime24.jsonl"
+    yield from eval_spec_problems(arguments.data, "--data")
     for flag in ("n_samples", "max_response_len", "max_prompt_len", "max_batch_size"):
         if (value := getattr(arguments, flag)) < 1:
             yield f"--{flag.replace('_', '-')} {value} must be at least 1"

@@ -65,7 +65,11 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
     ({"prompt_data": ""}, ["--prompt-data is missing", "jsonl"]),
     ({"prompt_data": "absent.jsonl@[0:5]"}, ["--prompt-data absent.jsonl", "no file"]),
     ({"prompt_data": "q.jsonl@[0:5"}, ["--prompt-data q.jsonl@[0:5", "FILE@[START:STOP]"]),
-    ({"eval_prompt_data": ("aime=absent.jsonl",)}, ["--eval-prompt-data", "'absent.jsonl'"]),
+    (
+        {"eval_prompt_data": ("aime=absent.jsonl",)},
+        ["--eval-prompt-data", "absent.jsonl is no file"],
+    ),
+    ({"eval_prompt_data": ("q.jsonl@[5]",)}, ["--eval-prompt-data q.jsonl@[5]", "START:STOP"]),
     ({"run_dir": ""}, ["--run-dir is missing", "folder"]),
     ({"load": "absent"}, ["--load absent", "no folder"]),
 ]
@@ -117,24 +121,11 @@ def test_folders_that_are_no_folders(make_config: MakeConfig, tmp_path: Path) ->
     assert "is a file; give a folder" in problems[1]
 
 
-def test_eval_specs(make_config: MakeConfig, tmp_path: Path) -> None:
-    folder = tmp_path / "lr=1"
-    folder.mkdir()
-    plain, odd = folder / "aime24.jsonl", folder / "odd name.jsonl"
-    plain.touch()
-    odd.touch()
-    usable = (str(plain), f"again={plain}", f"odd={odd}")
-    assert find_problems(make_config(eval_prompt_data=usable)) == []
-    problems = find_problems(make_config(eval_prompt_data=(*usable, f"aime24={plain}", str(odd))))
-    assert len(problems) == 2
-    assert "are both called 'aime24'; give one another name" in problems[0]
-    assert "'odd name' cannot name metrics; write NAME=PATH" in problems[1]
-
-
-def test_prompt_data_slices(make_config: MakeConfig) -> None:
-    file = make_config().data.prompt_data
-    for rows in ("@[0:5]", "@[:5]", "@[5:]", "@[-5:]", "@[:]"):
-        assert find_problems(make_config(prompt_data=file + rows)) == []
+@pytest.mark.parametrize("rows", ["@[0:5]", "@[:5]", "@[5:]", "@[-5:]", "@[:]"])
+def test_slices_of_question_files(make_config: MakeConfig, rows: str) -> None:
+    """Training and evaluation questions alike."""
+    file = make_config().data.prompt_data + rows
+    assert find_problems(make_config(prompt_data=file, eval_prompt_data=(file, f"x={file}"))) == []
 
 
 @pytest.mark.parametrize("name", BOUNDS)

@@ -129,7 +129,7 @@ def test_row_ranges(tmp_path: Path) -> None:
     assert ids == {"@[2:4]": ["2", "3"], "@[7:]": ["7", "8"], "@[:1]": ["0"], "@[-2:]": ["7", "8"]}
     with pytest.raises(DataError, match="the row range is empty; the file has 9 rows"):
         load_prompts(file + "@[9:]")
-    with pytest.raises(DataError, match=r"write FILE@\[a:b\] with whole numbers"):
+    with pytest.raises(DataError, match=r"write FILE@\[START:STOP\] with whole numbers"):
         load_prompts(file + "@[a:3]")
     whole = load_prompts(str(DAPO), dedupe="none")
     part = load_prompts(f"{DAPO}@[1500:1503]", dedupe="none")

@@ -352,6 +352,22 @@ DATA = {
         ("--eval-prompt-data", "absent.jsonl", "is no file on this machine"),
         ("--eval-prompt-data", "{root}/absent.jsonl"),
     ),
+    "slice": Bad(
+        ("--prompt-data", "questions.jsonl@[0-5]: cannot read the row range", "FILE@[START:STOP]"),
+        ("--prompt-data", "{root}/questions.jsonl@[0-5]"),
+    ),
+    "slice of an evaluation set": Bad(
+        (
+            "--eval-prompt-data quiz={root}/questions.jsonl@[0-5]: ",
+            "questions.jsonl@[0-5]: cannot read the row range",
+            "FILE@[START:STOP]",
+        ),
+        ("--eval-prompt-data", "quiz={root}/questions.jsonl@[0-5]"),
+    ),
+    "empty slice of an evaluation set": Bad(
+        ("--eval-prompt-data quiz=", "the row range is empty; the file has 7 rows"),
+        ("--eval-prompt-data", "quiz={root}/questions.jsonl@[7:]"),
+    ),
 }
 
 FOLDERS = {

@@ -1,84 +1,13 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Eval specs, eval sets, and verdicts as schema metrics."""
+"""Verdicts as schema metrics."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from megacurl.evaluation.benchmark import EvalSet, EvalSpec, parse_eval_specs, score_eval
+from megacurl.evaluation.benchmark import score_eval
 from megacurl.observe.schema import check_names
-
-
-@dataclass(frozen=True)
-class Prompt:
-    id: str
-    level: str | None
-
-
-def touch(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    return path
-
-
-def test_a_name_is_given_or_taken_from_the_file(tmp_path: Path) -> None:
-    plain = touch(tmp_path / "aime-2024.parquet")
-    equals = touch(tmp_path / "lr=1e-6" / "amc23.jsonl")
-    assert parse_eval_specs([str(plain), f"amc={equals}", str(equals)]) == [
-        EvalSpec("aime-2024", plain),
-        EvalSpec("amc", equals),
-        EvalSpec("amc23", equals),
-    ]
-    assert parse_eval_specs([]) == []
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("={file}", "bad name ''"),
-        ("a b={file}", "bad name 'a b'"),
-        ("a@2={file}", "bad name 'a@2'"),
-        ("", "bad name ''"),
-        ("{folder}/odd name.jsonl", "bad name 'odd name'"),
-    ],
-)
-def test_names_that_no_metric_can_hold_are_refused(tmp_path: Path, spec: str, message: str) -> None:
-    file = touch(tmp_path / "x.jsonl")
-    with pytest.raises(ValueError, match=message):
-        parse_eval_specs([spec.format(file=file, folder=tmp_path)])
-
-
-def test_a_missing_file_and_a_repeated_name_are_refused(tmp_path: Path) -> None:
-    file = touch(tmp_path / "x.jsonl")
-    for missing in (f"y={tmp_path}/y.jsonl", f"y={tmp_path}", "y="):
-        with pytest.raises(FileNotFoundError, match="no file at"):
-            parse_eval_specs([missing])
-    with pytest.raises(ValueError, match="name 'x' is taken"):
-        parse_eval_specs([str(file), f"x={file}"])
-
-
-def test_an_eval_set_knows_its_ids_and_levels() -> None:
-    eval_set = EvalSet("math", [Prompt("q1", "1"), Prompt("q2", None)])
-    assert eval_set.ids == ("q1", "q2")
-    assert eval_set.levels == ("1", None)
-
-
-@pytest.mark.parametrize(
-    ("name", "ids", "message"),
-    [
-        ("math", [], "no prompts"),
-        ("math", ["a", "b", "a"], "'a' 2 times"),
-        ("a/b", ["a"], "bad name 'a/b'"),
-    ],
-)
-def test_a_bad_eval_set_is_refused(name: str, ids: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        EvalSet(name, [Prompt(prompt_id, None) for prompt_id in ids])
-
 
 VERDICTS = [
     [True, True, False, False],
@@ -147,3 +76,9 @@ def test_bad_verdicts_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         score_eval("a", correct, levels)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a@2", "-a"])
+def test_a_name_that_no_metric_can_hold(name: str) -> None:
+    with pytest.raises(ValueError, match="bad name"):
+        score_eval(name, VERDICTS, [None] * 3)

@@ -34,12 +34,13 @@ def prepared(folder: Path) -> dict[str, str]:
         ({"--model": "odd"}, "--model odd holds neither a Hugging Face model (config.json) nor"),
         ({"--output": "odd"}, "--output odd already holds something; choose another folder"),
         ({"--output": "q.jsonl"}, "--output q.jsonl already holds something"),
-        ({"--data": "aime24=absent.jsonl"}, "eval set 'aime24=absent.jsonl': no file at"),
-        ({"--data": "q.jsonl@[5:9]"}, "--data q=q.jsonl@[5:9]: q.jsonl@[5:9]: the row range is"),
-        ({"--data": "a/b.jsonl"}, "eval set 'a/b.jsonl': no file at 'a/b.jsonl'"),
-        ({"--data": "a b=q.jsonl"}, "--data: bad name 'a b' in eval set"),
-        ({"--data": "empty.jsonl"}, "--data empty=empty.jsonl: empty.jsonl"),
-        ({"--data": "no_answer.jsonl"}, "--data no_answer=no_answer.jsonl: no_answer.jsonl"),
+        ({"--data": "aime24=absent.jsonl"}, "--data aime24=absent.jsonl: absent.jsonl is no file"),
+        ({"--data": "q.jsonl@[5:9]"}, "--data q.jsonl@[5:9]: q.jsonl@[5:9]: the row range is"),
+        ({"--data": "q.jsonl@[5-9]"}, "--data q.jsonl@[5-9]: q.jsonl@[5-9]: cannot read the row"),
+        ({"--data": "a/b.jsonl"}, "--data a/b.jsonl: a/b.jsonl is no file"),
+        ({"--data": "a b=q.jsonl"}, "--data a b=q.jsonl: 'a b' cannot name metrics"),
+        ({"--data": "empty.jsonl"}, "--data empty.jsonl: empty.jsonl"),
+        ({"--data": "no_answer.jsonl"}, "--data no_answer.jsonl: no_answer.jsonl"),
         ({"--data": "two.jsonl"}, "has two answers"),
         ({"--n-samples": "0"}, "--n-samples 0 must be at least 1"),
         ({"--temperature": "-1"}, "--temperature -1.0 must be 0 (greedy) or a positive number"),
@@ -77,7 +78,7 @@ def test_refusals(
 def test_all_bad_flags_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["eval", "--model", "absent", "--data", "q.jsonl", "--output", str(tmp_path)]
     assert main([*argv, "--n-samples", "0", "--top-p", "2"]) == 2
-    assert capsys.readouterr().err.count("megacurl: ") == 3
+    assert capsys.readouterr().err.count("megacurl: ") == 4
 
 
 @pytest.mark.parametrize(
