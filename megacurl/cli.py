@@ -19,6 +19,7 @@ import tyro
 
 from megacurl import __version__
 from megacurl.config.errors import ConfigError, raise_problems
+from megacurl.config.eval_specs import eval_spec_problems
 from megacurl.config.layout_format import format_layout
 from megacurl.config.load import (
     TrainArguments,
@@ -28,6 +29,8 @@ from megacurl.config.load import (
     unknown_argument_problems,
 )
 from megacurl.config.plan import plan_run
+from megacurl.data.load import load_prompts
+from megacurl.evaluation.question_set import read_question_sets
 from megacurl.evaluation.settings import EvalArguments, read_inputs
 from megacurl.utils.names import nearest_hint
 
@@ -63,6 +66,8 @@ class _InspectArguments:
     """Column of the question; default: the usual names."""
     answer_key: str | None = None
     """Column of the answer; default: the usual names."""
+    decontaminate: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=FILE")] = ()
+    """Also count the questions that these benchmark files ask, as training would leave them out."""
 
 
 @dataclass(frozen=True)
@@ -160,19 +165,20 @@ def _data(argv: list[str]) -> int:
         "Count rows, duplicates, contradicting answers and answer kinds of a file of questions.\n\n"
         "Examples:\n"
         "  megacurl data inspect questions.parquet\n"
-        '  megacurl data inspect "questions.jsonl@[0:500]" --answer-key solution'
+        '  megacurl data inspect "questions.jsonl@[0:500]" --answer-key solution\n'
+        "  megacurl data inspect questions.parquet --decontaminate amc23.jsonl math500.jsonl"
     )
     arguments = _parse(_InspectArguments, "megacurl data inspect", description, rest)
-    from megacurl.data.errors import DataError
+    raise_problems(eval_spec_problems(arguments.decontaminate, "--decontaminate"))
     from megacurl.data.inspect import format_inspection, inspect_file
+    from megacurl.evaluation.decontaminate import format_overlap
 
-    try:
-        found = inspect_file(
-            arguments.file, prompt_key=arguments.prompt_key, answer_key=arguments.answer_key
-        )
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-    _say(format_inspection(found))
+    file, prompt_key, answer_key = arguments.file, arguments.prompt_key, arguments.answer_key
+    _say(format_inspection(inspect_file(file, prompt_key=prompt_key, answer_key=answer_key)))
+    if arguments.decontaminate:
+        sets = read_question_sets(arguments.decontaminate, "--decontaminate", None)
+        prompts = load_prompts(file, dedupe="text", prompt_key=prompt_key, answer_key=answer_key)
+        _say(format_overlap(prompts, sets))
     return 0
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from megacurl.config.errors import ConfigError
+from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.data.chat import encode_prompts
 from megacurl.evaluation.question_set import read_question_sets
@@ -26,13 +26,15 @@ class Evaluator:
         self.config = config
         self.sets: dict[str, list[EncodedPrompt]] = {}
         specs, instruction = config.eval.eval_prompt_data, config.data.instruction
-        for one in read_question_sets(specs, "--eval-prompt-data", instruction):
-            encoded = encode_prompts(
-                one.prompts,
-                tokenizer,
-                apply_chat_template=config.data.apply_chat_template,
-                max_prompt_len=config.rollout.rollout_max_prompt_len,
-            )
+        self.questions = read_question_sets(specs, "--eval-prompt-data", instruction)
+        for one in self.questions:
+            with about("--hf-checkpoint"):
+                encoded = encode_prompts(
+                    one.prompts,
+                    tokenizer,
+                    apply_chat_template=config.data.apply_chat_template,
+                    max_prompt_len=config.rollout.rollout_max_prompt_len,
+                )
             if encoded.dropped_overlong:
                 raise ConfigError(
                     f"eval set {one.spec.name}: {encoded.dropped_overlong} prompts are longer than "

@@ -17,7 +17,6 @@ from megacurl.config.yaml_file import dump_yaml
 from megacurl.curriculum.cvpo import CVPOCurriculum
 from megacurl.data.chat import encode_prompts
 from megacurl.data.cursor import PromptCursor
-from megacurl.data.load import load_prompts
 from megacurl.data.tokenizer import load_tokenizer
 from megacurl.evaluate import Evaluator, result_path
 from megacurl.evaluation.result import EvalResult
@@ -32,6 +31,7 @@ from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
 from megacurl.preflight import check_parts, check_same_model
+from megacurl.questions import training_questions
 from megacurl.recording import check_recording, load_rollout, save_rollout
 from megacurl.rollout.registry import create_engine
 from megacurl.rollout.types import SamplingSpec
@@ -92,13 +92,8 @@ class Run:
     def _build_data(self) -> None:
         config = self.config
         self.tokenizer: Any = load_tokenizer(config.model.hf_checkpoint)
-        with about("--prompt-data"):
-            prompts = load_prompts(
-                config.data.prompt_data,
-                dedupe=config.data.dedupe,
-                conflicts=config.data.conflicts,
-                instruction=config.data.instruction,
-            )
+        self.evaluator = Evaluator(config, self.tokenizer)
+        prompts, left_out = training_questions(config.data, self.evaluator.questions)
         with about("--hf-checkpoint"):
             encoded = encode_prompts(
                 prompts,
@@ -107,7 +102,7 @@ class Run:
                 max_prompt_len=config.rollout.rollout_max_prompt_len,
             )
         self.progress.note(
-            f"{len(encoded.items)} questions from {config.data.prompt_data}"
+            f"{len(encoded.items)} questions from {config.data.prompt_data}{left_out}"
             + (f" ({encoded.dropped_overlong} too long)" if encoded.dropped_overlong else "")
         )
         if len(encoded.items) < config.training.rollout_batch_size:
@@ -127,7 +122,6 @@ class Run:
         self.cursor: PromptCursor[EncodedPrompt] = PromptCursor(
             encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
         )
-        self.evaluator = Evaluator(config, self.tokenizer)
         self.sampling = SamplingSpec(
             max_tokens=config.rollout.rollout_max_response_len,
             temperature=config.rollout.rollout_temperature,

@@ -239,6 +239,21 @@ def test_data_inspect_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert ["distinct", "by", "text", "1"] in cells
 
 
+def test_data_inspect_counts_overlap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"problem": "1+1?", "answer": "2"}\n{"problem": "1+2?", "answer": "3"}\n')
+    assert main(["data", "inspect", str(file), "--decontaminate", f"quiz={file}@[:1]"]) == 0
+    assert capsys.readouterr().out.endswith(
+        "--decontaminate would leave out 1 of 2 questions\n  quiz  1, which ask 1 of its 1\n"
+    )
+    assert main(["data", "inspect", str(file), "--decontaminate", "absent.jsonl"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(
+        "megacurl: --decontaminate absent.jsonl: absent.jsonl is no file"
+    )
+    assert captured.out == ""
+
+
 def test_a_reader_that_goes_away_is_no_error() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "megacurl", "train", "--help"],

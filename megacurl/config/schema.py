@@ -282,6 +282,9 @@ class DataConfig:
     """Questions count as the same by id, by prompt text, or never."""
     conflicts: Literal["first", "drop", "error"] = "first"
     """What to do with the same question under different answers."""
+    decontaminate: bool = False
+    """Leave out training questions that --eval-prompt-data asks too, in the same or nearly the same
+    words."""
     instruction: str | None = None
     """Text around every question; must contain {problem}."""
     apply_chat_template: bool = True

@@ -222,6 +222,11 @@ def _data_problems(config: Config) -> Iterator[str]:
         yield "--prompt-data is missing; give a jsonl or parquet file of training questions"
         return
     yield from (f"--prompt-data {problem}" for problem in file_problems(config.data.prompt_data))
+    if config.data.decontaminate and not config.eval.eval_prompt_data:
+        yield (
+            "--decontaminate needs evaluation sets to compare with; give them as "
+            "--eval-prompt-data, or drop the flag"
+        )
 
 
 def _run_problems(config: Config) -> Iterator[str]:

@@ -63,6 +63,7 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
     ({"hf_checkpoint": "absent"}, ["--hf-checkpoint absent", "no folder"]),
     ({"critic_hf_checkpoint": "absent"}, ["--critic-hf-checkpoint absent", "no folder"]),
     ({"prompt_data": ""}, ["--prompt-data is missing", "jsonl"]),
+    ({"decontaminate": True}, ["--decontaminate needs", "--eval-prompt-data"]),
     ({"prompt_data": "absent.jsonl@[0:5]"}, ["--prompt-data absent.jsonl", "no file"]),
     ({"prompt_data": "q.jsonl@[0:5"}, ["--prompt-data q.jsonl@[0:5", "FILE@[START:STOP]"]),
     (
