@@ -153,13 +153,23 @@ def batch_problems(config: Config) -> list[str]:
         "--global-batch-size": training.global_batch_size,
         "--critic-global-batch-size": training.critic_global_batch_size,
     }
-    return [
+    problems = [
         f"{flag} {size} does not divide the {sequences} responses of a rollout "
         f"(--rollout-batch-size {training.rollout_batch_size} x --n-samples-per-prompt "
         f"{training.n_samples_per_prompt}); use a divisor of {sequences}"
         for flag, size in sizes.items()
         if size is not None and size > 0 and sequences % size
     ]
+    given = sorted(size for size in sizes.values() if size is not None and size > 0)
+    if not problems and len(given) == 2 and given[1] % given[0]:
+        # A size that is left out takes the other's or the rollout's, which fit.
+        problems.append(
+            f"--global-batch-size {training.global_batch_size} and --critic-global-batch-size "
+            f"{training.critic_global_batch_size}: neither divides the other, so that their "
+            "mini-batches cannot be made of the same parts; use equal sizes, or leave "
+            "--critic-global-batch-size out"
+        )
+    return problems
 
 
 def _token_problems(config: Config) -> Iterator[str]:

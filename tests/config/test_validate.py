@@ -56,6 +56,15 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
     ({"recompute_num_layers": 2}, ["--recompute-num-layers 2", "no effect", "none", "full"]),
     ({"global_batch_size": 100}, ["--global-batch-size 100", "4096", "divisor of 4096"]),
     ({"critic_global_batch_size": 3}, ["--critic-global-batch-size 3", "divisor of 4096"]),
+    (
+        {
+            "rollout_batch_size": 6,
+            "n_samples_per_prompt": 4,
+            "global_batch_size": 8,
+            "critic_global_batch_size": 12,
+        },
+        ["--global-batch-size 8", "--critic-global-batch-size 12", "neither", "equal sizes"],
+    ),
     ({"max_tokens_per_micro_batch": 8191}, ["--max-tokens-per-micro-batch 8191", "8192", "raise"]),
     ({"eval_temperature": 0.0}, ["--eval-temperature 0", "--n-samples-per-eval-prompt 32", "1"]),
     ({"instruction": "Solve it."}, ["--instruction 'Solve it.'", "{problem}"]),
@@ -85,6 +94,18 @@ def test_each_contradiction_is_one_problem(
     for part in parts:
         assert part in problem[position:], f"{part!r} not found, in order, in {problem!r}"
         position = problem.index(part, position) + len(part)
+
+
+@pytest.mark.parametrize(
+    ("actor", "critic"), [(None, None), (8, None), (None, 8), (8, 8), (4, 12), (12, 4), (24, 1)]
+)
+def test_batch_sizes_that_fit(
+    make_config: MakeConfig, actor: int | None, critic: int | None
+) -> None:
+    """Also without sizes: the critic's is the actor's then, and the actor's the whole rollout."""
+    rollout = {"rollout_batch_size": 6, "n_samples_per_prompt": 4}
+    sizes = {"global_batch_size": actor, "critic_global_batch_size": critic}
+    assert find_problems(make_config(**rollout, **sizes)) == []
 
 
 def test_all_contradictions_are_reported_at_once() -> None:

@@ -175,6 +175,20 @@ SETTINGS = {
         ("--global-batch-size 3 does not divide the 8 responses", "use a divisor of 8"),
         ("--global-batch-size", "3"),
     ),
+    "batches of actor and critic": Bad(
+        (
+            "--global-batch-size 4 and --critic-global-batch-size 6: neither divides the other",
+            "use equal sizes",
+        ),
+        (
+            "--rollout-batch-size",
+            "6",
+            "--global-batch-size",
+            "4",
+            "--critic-global-batch-size",
+            "6",
+        ),
+    ),
     "too few ranks": Bad(
         ("world size 1 is no multiple of --tensor-model-parallel-size 2", "start a multiple of 4"),
         ("--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"),
