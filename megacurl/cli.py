@@ -42,17 +42,17 @@ MegaCURL {__version__}: reinforcement learning of reasoning language models with
 
 usage: megacurl COMMAND [OPTIONS]
 
-  train         run the loop: roll out, verify, update critic and policy (start it with torchrun)
+  train         run the loop: roll out, verify, update critic and policy
+                  megacurl train --hf-checkpoint MODEL --prompt-data q.jsonl --run-dir runs/first
   eval          score a model on benchmark files: avg@k, pass@k, maj@k with intervals
+                  megacurl eval --model runs/first --data aime24=aime24.jsonl --output scores
   data inspect  count what a file of questions holds before anyone trains on it
+                  megacurl data inspect questions.parquet
   export        write the policy of a run as a Hugging Face folder
+                  megacurl export --load runs/first --output first-hf
 
-Examples:
-  megacurl train --hf-checkpoint MODEL --tensor-model-parallel-size 4 --world-size 64 --dry-run
-  megacurl eval --model runs/first --data aime24=aime24.jsonl --output scores
-  megacurl data inspect questions.parquet
-
-megacurl COMMAND --help explains a command and lists its options.
+megacurl COMMAND --help explains a command and lists its options. On more than one GPU or node
+torchrun starts train and eval: torchrun --nproc-per-node 8 -m megacurl train ...
 """
 
 ArgumentsT = TypeVar("ArgumentsT")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import types
@@ -105,9 +106,23 @@ sys.exit(f"imported {{sorted(heavy)}}" if heavy else 0)
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
 def test_top_help_teaches(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
-    text = capsys.readouterr().out
-    for words in ("train ", "eval ", "data inspect ", "export ", "megacurl train --hf-checkpoint"):
-        assert words in text
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 20 and max(map(len, lines)) <= 100
+    for command in ("train", "eval", "data inspect", "export"):
+        (index,) = (i for i, line in enumerate(lines) if line.startswith(f"  {command} "))
+        assert lines[index + 1].strip().startswith(f"megacurl {command} "), "its example"
+
+
+def test_examples_of_the_help_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    """They fail for want of files, not of flags."""
+    main([])
+    examples = re.findall(r"^ +megacurl (.*)", capsys.readouterr().out, re.MULTILINE)
+    assert len(examples) == 4
+    for example in examples:
+        assert main(example.split()) == 2
+        errors = capsys.readouterr().err
+        assert "is no flag" not in errors and "is no command" not in errors
+        assert "is no f" in errors or "no such" in errors or "no complete checkpoint" in errors
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,18 +175,28 @@ def test_ranks_leave_with_one_code_and_one_voice(
             assert bool(capsys.readouterr().err) is speaks
 
 
-def test_torchrun_prints_a_refusal_once() -> None:
+def _torchrun(*argv: str) -> subprocess.CompletedProcess[str]:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = subprocess.run(
-        [*torchrun, "--nproc-per-node", "2", "-m", "megacurl", "train", "--lam-crtic", "1"],
+    return subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", "-m", "megacurl", *argv],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+def test_torchrun_prints_a_refusal_once() -> None:
+    done = _torchrun("train", "--lam-crtic", "1")
     assert done.returncode != 0
     assert done.stderr.count("megacurl: --lam-crtic is no flag (did you mean '--lam-critic'?)") == 1
+
+
+def test_torchrun_prints_help_once() -> None:
+    done = _torchrun("train", "--help")
+    assert done.returncode == 0
+    assert done.stdout.count("usage: megacurl train") == done.stdout.count("  --lr X ") == 1
 
 
 def test_a_file_that_another_machine_lacks_is_named_there(

@@ -14,21 +14,11 @@ import tyro
 
 from megacurl.config.errors import ConfigError, raise_problems
 from megacurl.config.fields import field_specs, flag_name, flatten, unflatten
-from megacurl.config.presets import PRESETS, preset_values
+from megacurl.config.help import train_help
+from megacurl.config.presets import preset_values
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import load_yaml
 from megacurl.utils.names import nearest_hint
-
-_DESCRIPTION = """\
-Train a policy and its critic. One process runs this on every rank.
-
-Examples:
-  megacurl train --hf-checkpoint MODEL --prompt-data questions.jsonl --run-dir runs/first
-  torchrun --nproc-per-node 8 -m megacurl train --config run.yaml --tensor-model-parallel-size 4
-
-A setting comes from the flag if given, else from --config, else from the --algorithm preset
-({presets}), else from the default. The defaults below already include the preset and file given.
-"""
 
 
 @dataclass(frozen=True)
@@ -64,11 +54,14 @@ def parse_train(argv: Sequence[str]) -> TrainArguments:
             _Sources, prog="megacurl train", args=argv, return_unknown_args=True, add_help=False
         )
     defaults = TrainArguments(settings=resolve_defaults(sources.algorithm, sources.config))
+    if "-h" in argv or "--help" in argv:
+        if is_first_rank():
+            print(train_help(defaults.settings), flush=True)
+        raise SystemExit(0)
     with only_first_rank_prints():
         arguments, unknown = tyro.cli(
             TrainArguments,
             prog="megacurl train",
-            description=_DESCRIPTION.format(presets=", ".join(PRESETS)),
             args=argv,
             default=defaults,
             return_unknown_args=True,

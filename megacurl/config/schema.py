@@ -28,7 +28,7 @@ class ModelConfig:
     transformer_impl: Literal["auto", "local", "transformer_engine"] = "auto"
     """Layer implementation. auto: Transformer Engine on a GPU that has it installed, else local."""
     make_vocab_size_divisible_by: int = 128
-    """The vocabulary is padded to a multiple of this times the tensor parallel size."""
+    """Vocabulary padding: its rows are a multiple of this times the tensor parallel size."""
     critic_head_init_std: float = 0.0
     """Standard deviation of the value head's initial weights; 0 starts from V = 0 everywhere."""
 
@@ -44,19 +44,19 @@ class ParallelConfig:
     num_layers_per_virtual_pipeline_stage: int | None = None
     """Interleaved pipeline: a rank holds several chunks of this many layers; smaller bubbles."""
     sequence_parallel: bool = False
-    """Also split norms and residuals along the sequence over the tensor parallel ranks."""
+    """Split norms and residuals too (along the sequence, over the tensor parallel ranks)."""
     use_distributed_optimizer: bool = True
     """Shard optimizer state over the data parallel ranks."""
     recompute_granularity: Literal["none", "selective", "full"] = "none"
-    """Activations recomputed in backward: none, selective (core attention), full (whole layers)."""
+    """Activations recomputed in backward; selective: core attention, full: whole layers."""
     recompute_method: Literal["uniform", "block"] = "uniform"
-    """With full recomputation: checkpoint groups of layers (uniform) or the first ones (block)."""
+    """What full recomputation checkpoints: groups of layers (uniform) or the first ones (block)."""
     recompute_num_layers: int = 1
-    """With full recomputation: layers per checkpointed group (uniform) or per stage (block)."""
+    """Layers of full recomputation: per checkpointed group (uniform) or per stage (block)."""
     offload: OffloadMode = "none"
-    """What leaves the GPU for host memory while another model works: optimizer state, or all."""
+    """What leaves the GPU while another model works: optimizer state, or all (to host memory)."""
     distributed_timeout_minutes: int = 30
-    """A collective that waits longer than this ends the run with an error."""
+    """Longest wait in a collective; then the run ends with an error."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class OptimizerConfig:
     adam_eps: float = 1e-8
     """Adam's epsilon."""
     clip_grad: float = 1.0
-    """Global gradient norm above which gradients are scaled down; 0 turns clipping off."""
+    """Largest global gradient norm; above it gradients are scaled down, 0 turns clipping off."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class TrainingConfig:
     critic_epochs: int = 1
     """Passes of the critic over a rollout."""
     max_tokens_per_micro_batch: int = 16384
-    """Prompt and response tokens packed into one forward pass of a data parallel rank."""
+    """Prompt and response tokens of one forward pass (packed, on a data parallel rank)."""
     log_prob_chunk_size: int = 2048
-    """Tokens whose logits are held in fp32 at once when log-probs and entropy are computed."""
+    """Tokens whose logits are held in fp32 at once (for log-probs and entropy)."""
     seed: int = 1234
     """Seed of data order, sampling and initialisation."""
 
@@ -128,11 +128,11 @@ class AlgorithmConfig:
     lam_critic: float = 0.1
     """GAE lambda of the critic's targets. CVPO prints 0.1; 1.0 gives Monte-Carlo returns (VAPO)."""
     whiten_advantages: Literal["off", "sample", "population"] = "off"
-    """Normalise advantages over the batch, by the sample or the population variance."""
+    """Normalise advantages over the batch (by the sample or the population variance)."""
     masked_reward: Literal["error", "drop", "carry"] = "error"
     """Reward on a token the policy did not sample: refuse, drop, or move to the token before."""
     truncation: Literal["terminal", "bootstrap"] = "terminal"
-    """A response cut by the length limit ends with value 0, or with the critic's value there."""
+    """End of a response that the length limit cut: value 0, or the critic's value there."""
     overlong_filter: bool = False
     """Take truncated responses out of every loss (DAPO)."""
     reward_correct: float = 1.0
@@ -155,7 +155,7 @@ class AlgorithmConfig:
         "token-sum-norm",
         "prompt-mean-token-mean",
     ] = "token-mean"
-    """How token losses are averaged over the global mini-batch."""
+    """How token losses are averaged (always over the global mini-batch)."""
     positive_lm_coef: float = 0.1
     """Weight of the language-model loss on correct responses (VAPO Eq. 9)."""
     positive_lm_weighted: bool = False
@@ -167,11 +167,11 @@ class AlgorithmConfig:
     kl_estimator: Literal["k1", "k2", "k3"] = "k1"
     """Estimator of the KL penalty."""
     kl_placement: Literal["reward", "loss"] = "reward"
-    """Subtract the penalty from the token rewards (PPO) or add it to the loss."""
+    """Where the KL penalty goes: off the token rewards (PPO), or onto the loss."""
     critic_warmup_iters: int = 21
-    """First steps that train the critic alone, on Monte-Carlo returns."""
+    """First steps that train the critic alone (on Monte-Carlo returns)."""
     critic_warmup_stop: Literal["iters", "criterion"] = "iters"
-    """End the critic's warm-up after its steps, or earlier when the criterion below holds."""
+    """What ends the critic's warm-up: its steps, or earlier the criterion of the flags below."""
     critic_warmup_min_iters: int = 0
     """Least warm-up steps before the criterion may end it."""
     critic_warmup_mse_below: float = 1.0
@@ -189,9 +189,9 @@ class CVPOConfig:
     use_w_d: bool = True
     """Weigh advantages by the difficulty of the question (W_D)."""
     normalize_w: bool = False
-    """Divide the weights by their mean over the batch, so that they do not change the step size."""
+    """Divide the weights by their mean over the batch; so they do not change the step size."""
     variance_coefficient: float = 0.3
-    """alpha_P = alpha_N of W_S where they are not given separately."""
+    """Amplitude of W_S: alpha_P = alpha_N, where they are not given separately."""
     ws_alpha_p: float | None = None
     """W_S amplitude for correct responses."""
     ws_alpha_n: float | None = None
@@ -201,7 +201,7 @@ class CVPOConfig:
     ws_lambda_n: float = 50.0
     """W_S steepness for wrong responses."""
     ws_direction: Literal["equation", "prose"] = "equation"
-    """Reward the spread as the paper's Eq. 15/16 write it, or with the sign of its prose."""
+    """Sign of W_S: as the paper's Eq. 15/16 write it, or as its prose does."""
     ws_stat: Literal["std", "var"] = "std"
     """Spread of a response's values: standard deviation or variance."""
     ws_ddof: Literal[0, 1] = 0
@@ -209,7 +209,7 @@ class CVPOConfig:
     ws_mu: Literal["group", "group_by_outcome", "batch"] = "group"
     """Responses over which the mean spread is taken."""
     ws_scale: Literal["raw", "relative"] = "raw"
-    """Compare the spread with its mean by difference, or by difference relative to the mean."""
+    """How the spread is compared with its mean: by difference, or by difference relative to it."""
     wd_early: tuple[float, float, float, float] = (1.6, -0.2, 2.0, 1.2)
     """k1, c1, k2, c2 of Eq. 25."""
     wd_bottleneck: tuple[float, float, float, float] = (4.1, -0.1, 2.0, 0.9)
@@ -227,17 +227,17 @@ class CVPOConfig:
     trend_aggregate: Literal["mean", "all", "frac"] = "mean"
     """How many questions must be stagnant: their mean change, all, or a fraction."""
     trend_frac: float = 0.9
-    """The fraction."""
+    """Fraction of questions that must be stagnant; with --trend-aggregate frac."""
     trend_empty: Literal["false", "true"] = "false"
-    """Whether an empty set of hard or easy questions counts as stagnant."""
+    """Whether no hard or no easy question counts as stagnant."""
     trend_low: float = 0.3
     """Questions at or below this posterior mean are hard."""
     trend_low_delta: float = 0.05
-    """Absolute relative change under which a hard question is stagnant."""
+    """A hard question is stagnant below this change (relative, absolute value)."""
     trend_high: float = 0.8
     """Questions at or above this posterior mean are easy."""
     trend_high_delta: float = 0.03
-    """Relative change under which an easy question is stagnant."""
+    """An easy question is stagnant below this change (relative)."""
     phase_one_way: bool = True
     """The bottleneck phase never returns to the early one."""
     phase_patience: int = 1
@@ -259,15 +259,15 @@ class RolloutConfig:
     rollout_top_k: int = 0
     """Top-k in training rollouts; above 0 it biases the ratio and is refused."""
     rollout_max_prompt_len: int = 2048
-    """Longer prompts are dropped from the prompt set and counted."""
+    """Longest prompt; longer ones are dropped from the prompt set and counted."""
     rollout_max_response_len: int = 6144
     """Tokens after which a response is truncated."""
     rollout_max_batch_size: int = 256
     """Sequences that the embedded engine decodes at once."""
     save_rollouts: str | None = None
-    """Folder that receives every step's responses with their verdicts, one parquet file a step."""
+    """Folder that receives every step's responses (with verdicts, one parquet file a step)."""
     replay_rollouts: str | None = None
-    """Train on responses saved in this folder instead of generating new ones."""
+    """Folder of saved responses to train on; none are generated then."""
     sync_bucket_mb: int = 256
     """Size of a weight bucket; a larger tensor travels alone."""
 
@@ -279,24 +279,23 @@ class DataConfig:
     prompt_data: str = ""
     """Training questions: published parquet, or jsonl; "file@[a:b]" takes a slice."""
     dedupe: Literal["id", "text", "none"] = "id"
-    """Questions count as the same by id, by prompt text, or never."""
+    """What makes two questions the same: their id, their prompt text, or nothing."""
     conflicts: Literal["first", "drop", "error"] = "first"
-    """What to do with the same question under different answers."""
+    """What to do with a question that has several answers."""
     decontaminate: bool = False
-    """Leave out training questions that --eval-prompt-data asks too, in the same or nearly the same
-    words."""
+    """Leave out questions that the evaluation asks too (in the same or nearly the same words)."""
     instruction: str | None = None
     """Text around every question; must contain {problem}."""
     apply_chat_template: bool = True
     """Use the tokenizer's chat template."""
     shuffle: bool = True
-    """A new order of the questions in every epoch, from the seed."""
+    """A new order of the questions in every epoch (from the seed)."""
     verifier: str = "math"
     """How a response is judged."""
     require_value: bool = False
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
     symbolic: bool = True
-    """Compare expressions that differ as text by algebra, in worker processes (math-verify)."""
+    """Compare expressions that differ as text by algebra (math-verify, in worker processes)."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +331,7 @@ class RunConfig:
     keep_checkpoints: int = 2
     """Checkpoints kept; older ones are deleted after a newer one is complete."""
     export_hf: bool = True
-    """Write the trained policy as a Hugging Face folder at the end."""
+    """At the end, write the policy as a Hugging Face folder."""
     tensorboard: bool = True
     """Write TensorBoard events."""
     wandb_project: str | None = None

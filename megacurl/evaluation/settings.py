@@ -55,7 +55,7 @@ class EvalArguments:
     require_value: bool = False
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
     symbolic: bool = True
-    """Compare expressions that differ as text by algebra, in worker processes (math-verify)."""
+    """Compare expressions that differ as text by algebra (math-verify, in worker processes)."""
     seed: int = 1234
     """Seed of sampling and of the confidence intervals."""
     bf16: bool = False

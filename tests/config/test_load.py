@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import re
 import typing
 from pathlib import Path
 
 import pytest
 
 from megacurl.config.errors import ConfigError
-from megacurl.config.fields import FieldSpec, describe, field_specs, flatten, section_types
-from megacurl.config.load import parse_args, parse_train, resolve_defaults, train_flags
+from megacurl.config.fields import FieldSpec, describe, field_specs, flatten
+from megacurl.config.help import train_help
+from megacurl.config.load import parse_args, parse_train, resolve_defaults
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml, load_yaml
 
@@ -162,20 +162,16 @@ def test_wrong_values_exit_with_2_and_name_flag_value_and_allowed(
         assert word in printed
 
 
-def test_help_has_every_section_and_flag_and_shows_the_preset(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_shows_the_preset_and_the_file(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "run.yaml").write_text("train_iters: 7\n")
     with pytest.raises(SystemExit) as caught:
-        parse_args(["--algorithm", "vapo", "--help"])
+        parse_args(["--algorithm", "vapo", "--config", str(tmp_path / "run.yaml"), flag])
     assert caught.value.code == 0
-    text = capsys.readouterr().out
-    sections = re.findall(r"(\w+) options ", text)
-    assert sections == list(section_types())
-    assert text.count("torchrun") == 1
-    assert text.count("megacurl train --hf-checkpoint") == 1
-    assert set(train_flags()) <= set(text.replace(",", " ").split())
-    alpha = text.split("--length-adaptive-alpha")[1].split("GAE lambda")[0]
-    assert "0.05" in alpha
+    config = resolve_defaults("vapo", str(tmp_path / "run.yaml"))
+    assert capsys.readouterr().out == train_help(config) + "\n"
 
 
 def test_later_ranks_print_nothing_and_leave_with_the_same_code(
