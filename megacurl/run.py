@@ -199,6 +199,17 @@ class Run:
             save_rollout(config.rollout.save_rollouts, self.step, trajectories)
         return trajectories
 
+    def rest_engine(self) -> None:
+        """Let the engine's memory go while the trainer works, if asked for."""
+        if self.config.rollout.rollout_engine_sleep:
+            self.engine.release_memory()
+
+    def hand_over(self, *, trained: bool) -> None:
+        """Give the engine the policy, unless it holds this one already; collective."""
+        self.version += trained
+        if trained or self.config.rollout.rollout_engine_sleep:
+            self.sync(self.version)
+
     @property
     def parts(self) -> dict[str, Any]:
         """What a checkpoint holds of the models."""

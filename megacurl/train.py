@@ -22,6 +22,7 @@ def train_step(run: Run) -> dict[str, float]:
 
     with timers("generate"):
         trajectories = run.rollout()
+        run.rest_engine()
     difficulty = run.curriculum.observe(
         [t.prompt_id for t in trajectories], [t.correct for t in trajectories]
     )
@@ -51,10 +52,8 @@ def train_step(run: Run) -> dict[str, float]:
             metrics |= run.actor.update(
                 shard, old, experience.advantages, reference=reference, weights=weights
             )
-    if not run.warming_up:
-        with timers("sync"):
-            run.version += 1
-            run.sync(run.version)
+    with timers("sync"):
+        run.hand_over(trained=not run.warming_up)
     run.step += 1
     if run.warming_up:
         run.warming_up = not critic_warmup_done(

@@ -268,6 +268,8 @@ class RolloutConfig:
     """Folder that receives every step's responses (with verdicts, one parquet file a step)."""
     replay_rollouts: str | None = None
     """Folder of saved responses to train on; none are generated then."""
+    rollout_engine_sleep: bool = False
+    """Lend the engine's GPU memory to the trainer between rollouts."""
     sync_bucket_mb: int = 256
     """Size of a weight bucket; a larger tensor travels alone."""
 

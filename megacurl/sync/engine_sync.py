@@ -10,8 +10,11 @@ from megacurl.megatron.groups import Grid
 from megacurl.models.network import Network
 from megacurl.rollout.digest import combine_digests, tensor_digest
 from megacurl.rollout.engine import RolloutEngine
-from megacurl.rollout.types import TensorMeta, dtype_name
+from megacurl.rollout.types import MemoryTag, TensorMeta, dtype_name
 from megacurl.sync.gather import gather_hf_weights, plan_gather
+
+_WEIGHTS: tuple[MemoryTag, ...] = ("weights",)
+_KV_CACHE: tuple[MemoryTag, ...] = ("kv_cache",)
 
 
 class SyncError(RuntimeError):
@@ -35,14 +38,19 @@ class WeightSync:
     def __call__(self, version: int) -> str:
         """Send the present weights as ``version``; collective. Returns their digest.
 
+        An engine that gave its memory back takes it in two parts: room for weights before they
+        come, room for the KV cache when the trainer's weights may have left the device again.
+
         Raises:
             SyncError: on every rank, naming the ranks and what went wrong there.
         """
         self.engine.pause()
+        self.engine.resume_memory(_WEIGHTS)
         digests: dict[str, int] = {}
         with self.network.weights.in_use():
             problem = self._send(version, digests)
         self._raise_together(problem)
+        self.engine.resume_memory(_KV_CACHE)
         self.engine.resume()
         return combine_digests(digests)
 
