@@ -269,7 +269,7 @@ class RolloutConfig:
     replay_rollouts: str | None = None
     """Folder of saved responses to train on; none are generated then."""
     rollout_engine_sleep: bool = False
-    """Lend the engine's GPU memory to the trainer between rollouts."""
+    """Between rollouts the trainer has the engine's memory."""
     sync_bucket_mb: int = 256
     """Size of a weight bucket; a larger tensor travels alone."""
 
