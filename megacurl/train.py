@@ -70,18 +70,24 @@ def train(run: Run) -> None:
             metrics = run.evaluate_if_due()
         run.logger.log(0, metrics | run.timers.pop())
     while run.step < run.config.training.train_iters:
-        with run.timers("step"):
-            metrics = train_step(run)
-            with run.timers("eval"):
-                metrics |= run.evaluate_if_due()
-            with run.timers("checkpoint"):
-                run.save_if_due()
-        metrics |= run.timers.pop()
-        busy = metrics["time/step"] - metrics["time/eval"] - metrics["time/checkpoint"]
-        metrics["perf/tokens_per_s"] = metrics.pop("perf/tokens") / max(busy, 1e-9)
-        run.logger.log(run.step, metrics)
-        run.progress.step(run.step, metrics)
+        iteration(run)
     run.finish()
+
+
+def iteration(run: Run) -> dict[str, float]:
+    """One turn of the loop: a step, then evaluation, checkpoint and report. Returns its metrics."""
+    with run.timers("step"):
+        metrics = train_step(run)
+        with run.timers("eval"):
+            metrics |= run.evaluate_if_due()
+        with run.timers("checkpoint"):
+            run.save_if_due()
+    metrics |= run.timers.pop()
+    busy = metrics["time/step"] - metrics["time/eval"] - metrics["time/checkpoint"]
+    metrics["perf/tokens_per_s"] = metrics.pop("perf/tokens") / max(busy, 1e-9)
+    run.logger.log(run.step, metrics)
+    run.progress.step(run.step, metrics)
+    return metrics
 
 
 def count_tokens(trajectories: Sequence[Trajectory]) -> int:
