@@ -51,12 +51,10 @@ def run_world(bench: StepBench, processes: int, scratch: Path) -> list[Round]:
     # A thread that waits must not spin: it would take the time of the one that it waits for.
     passive = {"OMP_NUM_THREADS": str(bench.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     environment = {**os.environ, **passive, "TOKENIZERS_PARALLELISM": "false"}
-    subprocess.run(
-        [sys.executable, *(launcher if processes > 1 else []), *worker],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env=environment,
-    )
+    command = [sys.executable, *(launcher if processes > 1 else []), *worker]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment)
+    if done.returncode:
+        sys.exit(f"error: {processes} process(es) ended with code {done.returncode}, see above")
     return load_rounds(result)
 
 
@@ -138,8 +136,9 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if min(arguments.processes) < 1 or max(arguments.processes) > arguments.prompts:
         parser.error("--processes must be from 1 to the number of prompts")
-    if arguments.base is not None and not (arguments.base / "train.jsonl").is_file():
-        parser.error(f"--base {arguments.base} has no train.jsonl")
+    for name in ("config.json", "train.jsonl"):
+        if arguments.base is not None and not (arguments.base / name).is_file():
+            parser.error(f"--base {arguments.base} has no {name}")
     return arguments
 
 
