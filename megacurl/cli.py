@@ -30,11 +30,12 @@ from megacurl.config.load import (
 )
 from megacurl.config.plan import plan_run
 from megacurl.data.load import load_prompts
+from megacurl.divergence import DivergenceError
 from megacurl.evaluation.question_set import read_question_sets
 from megacurl.evaluation.settings import EvalArguments, read_inputs
 from megacurl.utils.names import nearest_hint
 
-_USAGE_ERROR = 2
+_USAGE_ERROR, _DIVERGED = 2, 3
 _SILENT_RANK_DELAY_S = 2.0
 
 _HELP = f"""\
@@ -79,9 +80,10 @@ class _ExportArguments:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line (default: ``sys.argv``) and return its exit code: 0, or 2 for bad input.
+    """Run a command line (default: ``sys.argv``) and return its exit code.
 
-    SystemExit passes through from ``--help`` (0) and from values that tyro refused (2).
+    0, 2 for bad input, 3 for a training run that has diverged. SystemExit passes through from
+    ``--help`` (0) and from values that tyro refused (2); any other error keeps its traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -89,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _dispatch(arguments)
     except ConfigError as error:
         return _refuse(error.problems)
+    except DivergenceError as error:
+        return _refuse(error.problems, _DIVERGED)
     except (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError) as error:
         return _refuse([str(error)])
     except BrokenPipeError:
@@ -235,7 +239,7 @@ def _first_rank_leaves_first() -> Iterator[None]:
     """
     try:
         yield
-    except (ConfigError, SystemExit):
+    except (ConfigError, DivergenceError, SystemExit):
         if not is_first_rank() and "TORCHELASTIC_RUN_ID" in os.environ:
             time.sleep(_SILENT_RANK_DELAY_S)
         raise
@@ -257,10 +261,10 @@ def _say(text: str) -> None:
         print(text, flush=True)
 
 
-def _refuse(problems: Sequence[str]) -> int:
+def _refuse(problems: Sequence[str], code: int = _USAGE_ERROR) -> int:
     if is_first_rank():
         _print_problems(problems)
-    return _USAGE_ERROR
+    return code
 
 
 def _print_problems(problems: Sequence[str]) -> None:

@@ -65,8 +65,8 @@ class Generator:
             on_progress: told (finished, all) of this rank's responses.
 
         Raises:
-            RuntimeError: if an engine produced non-finite probabilities, or generated with other
-                weights than ``version``.
+            FloatingPointError: if an engine produced non-finite probabilities.
+            RuntimeError: if an engine generated with other weights than ``version``.
         """
         mine = range(self.grid.rank, len(prompts), self.grid.world_size)
         requests = [
@@ -100,9 +100,8 @@ class Generator:
         everyone = [j.sample for group in merged.values() for j in group]
         broken = sum(s.finish_reason == "error" for s in everyone)
         if broken:
-            raise RuntimeError(
-                f"{broken} of {len(everyone)} responses ended in non-finite probabilities; the "
-                "policy has diverged: resume from an earlier checkpoint with a lower --lr"
+            raise FloatingPointError(
+                f"{broken} of {len(everyone)} responses ended in non-finite probabilities"
             )
         others = {s.version for s in everyone} - {version}
         if others:

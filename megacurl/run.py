@@ -248,6 +248,11 @@ class Run:
             settings.keep_checkpoints,
         )
 
+    def saved(self) -> list[Path]:
+        """Checkpoints to go back to, newest first: this run's, or the one that it began with."""
+        mine = checkpoint.complete_checkpoints(self.folder / "checkpoints")[::-1]
+        return mine or ([self.resumed] if self.resumed else [])
+
     def evaluate_if_due(self) -> dict[str, float]:
         """Metrics of the evaluation after the present step, if one is due; collective."""
         if not self.evaluator.due(self.step):

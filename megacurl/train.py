@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
+from megacurl.divergence import explain_divergence
 from megacurl.experience import make_experience, policy_metrics
 from megacurl.generation import rollout_metrics
 from megacurl.megatron import groups
@@ -96,7 +97,12 @@ def count_tokens(trajectories: Sequence[Trajectory]) -> int:
 
 
 def main(config: Config) -> None:
-    """Run the training that ``config`` describes; every rank of the world calls this."""
+    """Run the training that ``config`` describes; every rank of the world calls this.
+
+    Raises:
+        ConfigError: before anything is written, for what cannot be trained with.
+        DivergenceError: if gradient norms or probabilities are no longer finite.
+    """
     grid = groups.initialize(config.parallel, config.training.seed)
     try:
         run = Run(config, grid)
@@ -105,6 +111,10 @@ def main(config: Config) -> None:
         raise
     try:
         train(run)
+    except FloatingPointError as error:
+        # What was not finite is known to all ranks, so they are all here.
+        groups.shut_down()
+        raise explain_divergence(error, config, run.step, run.saved()) from error
     finally:
         run.close()
     # Not after an error: leaving the groups would wait for ranks that may be stuck.

@@ -221,6 +221,21 @@ def test_train_hands_the_checked_config_over(
     assert config.algorithm.lam_critic == 1.0  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("bug", [RuntimeError("bug"), FloatingPointError("bug"), KeyError("bug")])
+def test_a_bug_keeps_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Exception
+) -> None:
+    def fail(config: object) -> None:
+        raise bug
+
+    module = types.ModuleType("megacurl.train")
+    module.main = fail  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "megacurl.train", module)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(type(bug), match="bug"):
+        main(_train_argv(tmp_path))
+
+
 def test_an_impossible_layout_never_reaches_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
