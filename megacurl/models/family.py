@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from megacurl.config.decoder_size import read_hf_config
+from megacurl.config.decoder_size import DecoderSize, read_hf_config
 from megacurl.config.errors import ConfigError
 from megacurl.models import families
 from megacurl.models.shape import ModelShape, RopeScaling
@@ -62,25 +62,28 @@ def load_shape(folder: str | Path) -> tuple[Family, ModelShape]:
 
 
 def read_decoder_shape(config: HFConfig, *, family: str, qkv_bias: bool) -> ModelShape:
-    """The fields that Llama-like configs share; KeyError for a missing one."""
+    """The fields that Llama-like configs share.
+
+    Raises KeyError for a missing field, ConfigError for sizes that are none or do not fit together.
+    """
     refuse(config, "hidden_act", "silu")
     theta, scaling = read_rope(config)
-    heads = int(config["num_attention_heads"])
+    size = DecoderSize.from_hf(config)
     return ModelShape(
         family=family,
-        num_layers=int(config["num_hidden_layers"]),
-        hidden_size=int(config["hidden_size"]),
-        ffn_hidden_size=int(config["intermediate_size"]),
-        num_attention_heads=heads,
-        num_query_groups=int(config.get("num_key_value_heads") or heads),
-        head_dim=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
-        vocab_size=int(config["vocab_size"]),
+        num_layers=size.num_layers,
+        hidden_size=size.hidden_size,
+        ffn_hidden_size=size.ffn_hidden_size,
+        num_attention_heads=size.num_attention_heads,
+        num_query_groups=size.num_query_groups,
+        head_dim=size.head_dim,
+        vocab_size=size.vocab_size,
         max_position_embeddings=int(config["max_position_embeddings"]),
         rope_theta=theta,
         rope_scaling=scaling,
         norm_eps=float(config.get("rms_norm_eps", 1e-6)),
         qkv_bias=qkv_bias,
-        tied=bool(config.get("tie_word_embeddings", False)),
+        tied=size.tie_word_embeddings,
     )
 
 

@@ -93,6 +93,8 @@ def test_every_hf_parameter_is_covered_once() -> None:
         ("qwen2", {"use_sliding_window": True}, "use_sliding_window=True"),
         ("llama", {"attention_bias": True}, "attention_bias=True"),
         ("llama", {"hidden_act": "gelu"}, "hidden_act='gelu'"),
+        ("qwen2", {"hidden_size": 0}, "hidden_size is 0, must be a positive integer"),
+        ("llama", {"num_key_value_heads": 3}, "is no multiple of num_key_value_heads 3"),
         ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope scaling"),
     ],
 )
