@@ -7,7 +7,6 @@ is sampled does not depend on the number of ranks.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,14 +16,13 @@ from typing import Any
 from megacurl import __version__
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import ParallelConfig
-from megacurl.data.chat import encode_prompts
 from megacurl.data.prompt import fingerprint
 from megacurl.data.tokenizer import load_tokenizer
 from megacurl.eval_model import agreed_by_all, policy_folder, start_engine
 from megacurl.evaluate import EVAL_STREAM
 from megacurl.evaluation.overlap import find_overlap
 from megacurl.evaluation.progress import EvalProgress
-from megacurl.evaluation.question_set import QuestionSet
+from megacurl.evaluation.question_set import QuestionSet, encode_question_set
 from megacurl.evaluation.report import SetReport, format_report, make_report
 from megacurl.evaluation.responses import Response, write_responses
 from megacurl.evaluation.settings import EvalArguments
@@ -176,19 +174,14 @@ class _Evaluation:
 def _encode(
     one: QuestionSet, tokenizer: Any, engine: RolloutEngine, arguments: EvalArguments
 ) -> list[EncodedPrompt]:
-    items = encode_prompts(
-        one.prompts,
+    items = encode_question_set(
+        one,
         tokenizer,
         apply_chat_template=arguments.apply_chat_template,
-        max_prompt_len=sys.maxsize,  # nothing is dropped: a score over a part means nothing
-    ).items
-    name, lengths = one.spec.name, [len(ids) for _, ids in items]
-    longest, limit = max(lengths), arguments.max_prompt_len
-    if longest > limit:
-        raise ConfigError(
-            f"{name}: {sum(length > limit for length in lengths)} of {len(items)} prompts are "
-            f"longer than --max-prompt-len {limit}; raise it to {longest}"
-        )
+        max_prompt_len=arguments.max_prompt_len,
+        flag="--max-prompt-len",
+    )
+    name, longest = one.spec.name, max(len(ids) for _, ids in items)
     room = engine.max_model_len - longest
     if arguments.max_response_len > room:
         raise ConfigError(

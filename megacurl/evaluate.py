@@ -6,10 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from megacurl.config.errors import ConfigError, about
+from megacurl.config.errors import about
 from megacurl.config.schema import Config
-from megacurl.data.chat import encode_prompts
-from megacurl.evaluation.question_set import read_question_sets
+from megacurl.evaluation.question_set import encode_question_set, read_question_sets
 from megacurl.evaluation.result import EvalResult
 from megacurl.generation import EncodedPrompt, Generator, ShowProgress
 from megacurl.rollout.types import SamplingSpec
@@ -29,19 +28,13 @@ class Evaluator:
         self.questions = read_question_sets(specs, "--eval-prompt-data", instruction)
         for one in self.questions:
             with about("--hf-checkpoint"):
-                encoded = encode_prompts(
-                    one.prompts,
+                self.sets[one.spec.name] = encode_question_set(
+                    one,
                     tokenizer,
                     apply_chat_template=config.data.apply_chat_template,
                     max_prompt_len=config.rollout.rollout_max_prompt_len,
+                    flag="--rollout-max-prompt-len",
                 )
-            if encoded.dropped_overlong:
-                raise ConfigError(
-                    f"eval set {one.spec.name}: {encoded.dropped_overlong} prompts are longer than "
-                    f"--rollout-max-prompt-len {config.rollout.rollout_max_prompt_len}; raise it, "
-                    "a score over a part of a benchmark means nothing"
-                )
-            self.sets[one.spec.name] = encoded.items
 
     def due(self, step: int) -> bool:
         """Whether the policy is evaluated after ``step`` steps (0: before training)."""

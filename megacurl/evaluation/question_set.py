@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from megacurl.config.errors import ConfigError
 from megacurl.config.eval_specs import EvalSpec, parse_eval_spec
+from megacurl.data.chat import encode_prompts
 from megacurl.data.errors import DataError
 from megacurl.data.load import load_prompts
 from megacurl.data.prompt import Prompt
@@ -38,3 +41,32 @@ def read_question_sets(
             raise ConfigError(f"{flag} {entry}: {error}") from error
         sets.append(QuestionSet(spec, prompts))
     return sets
+
+
+def encode_question_set(
+    one: QuestionSet,
+    tokenizer: Any,
+    *,
+    apply_chat_template: bool,
+    max_prompt_len: int,
+    flag: str,
+) -> list[tuple[Prompt, list[int]]]:
+    """Every question with its token ids, in order.
+
+    Raises ConfigError, naming ``flag``, when one has more than ``max_prompt_len`` tokens: a score
+    over a part of a benchmark means nothing.
+    """
+    items = encode_prompts(
+        one.prompts,
+        tokenizer,
+        apply_chat_template=apply_chat_template,
+        max_prompt_len=sys.maxsize,
+    ).items
+    lengths = [len(ids) for _, ids in items]
+    if (longest := max(lengths)) > max_prompt_len:
+        raise ConfigError(
+            f"{one.spec.name}: {sum(length > max_prompt_len for length in lengths)} of "
+            f"{len(items)} prompts are longer than {flag} {max_prompt_len}; raise it to {longest}, "
+            "a score over a part of a benchmark means nothing"
+        )
+    return items

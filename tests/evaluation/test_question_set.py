@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
 
 from megacurl.config.errors import ConfigError
-from megacurl.evaluation.question_set import read_question_sets
+from megacurl.evaluation.question_set import encode_question_set, read_question_sets
+from tests.tiny import byte_tokenizer
 
 AIME = Path(__file__).parents[1] / "fixtures" / "data" / "dapo_aime-2024_published.parquet"
 
@@ -48,3 +50,18 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, rows: str, mess
         read_question_sets([entry], "--data", None)
     assert str(caught.value).startswith(f"--data {entry}: ")
     assert message in str(caught.value)
+
+
+def test_a_prompt_that_is_too_long_is_refused() -> None:
+    (aime,) = read_question_sets([f"aime={AIME}"], "--data", None)
+    tokenizer = byte_tokenizer()
+    encode = functools.partial(encode_question_set, aime, tokenizer, flag="--max-prompt-len")
+    items = encode(apply_chat_template=True, max_prompt_len=10**4)
+    assert [prompt for prompt, _ in items] == aime.prompts
+    lengths = sorted(len(ids) for _, ids in items)
+    with pytest.raises(ConfigError) as caught:
+        encode(apply_chat_template=True, max_prompt_len=lengths[-3])
+    assert str(caught.value).startswith(
+        f"aime: 2 of 30 prompts are longer than --max-prompt-len {lengths[-3]}; "
+        f"raise it to {lengths[-1]}"
+    )
