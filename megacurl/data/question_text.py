@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Words, whole numbers and single signs.
-_TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s]")
+# Words, whole numbers and single signs; Chinese has no spaces, so each character is a word.
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\d_\u3400-\u9fff]+|\d+|[^\w\s]")
 # The sentences around a question in the editions of DAPO-Math-17k.
 _FRAME = re.compile(
     r"Solve the following math problem step by step\. The last line of your response.*?\n\n"

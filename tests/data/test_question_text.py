@@ -52,6 +52,6 @@ def test_text_around_the_question(form: str) -> None:
 
 
 def test_other_scripts_and_odd_texts() -> None:
-    assert question_tokens("求 $x$ 的值。") == ("求", "x", "的值", "。")
+    assert question_tokens("求 $x$ 的值。") == ("求", "x", "的", "值", "。")
     assert question_tokens("") == question_tokens("$?$") == ()
     assert question_tokens("\x0crac{1}{2}") == ("rac", "1", "2")

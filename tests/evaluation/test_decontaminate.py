@@ -84,6 +84,9 @@ def test_a_template_with_other_numbers_is_another_question() -> None:
     assert is_twin(story.format(4, 3, 7), story.format(4, 3, 7))
     assert is_twin(story.format(4, 3, 7) + " Give a number.", story.format(4, 3, 7))
     assert not is_twin(story.format(4, 3, 7), story.format(4, 3, 8))
+    chinese = "甲、乙两人从相距{}千米的两地同时出发，相向而行，{}小时后相遇。甲每小时走多少千米？"
+    assert is_twin(chinese.format(36, 4) + "请给出整数答案。", chinese.format(36, 4))
+    assert not is_twin(chinese.format(36, 4), chinese.format(48, 4))
     # Too short to tell a copy by parts of it.
     assert is_twin("What is 4 * 3 + 4?", "what is $4*3+4$")
     assert not is_twin("What is 4 * 3 + 4?", "What is 4 * 3 + 3?")
