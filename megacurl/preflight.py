@@ -17,7 +17,8 @@ from megacurl.config.schema import Config
 from megacurl.models.check_hf import check_hf_folder
 from megacurl.models.shape import ModelShape
 from megacurl.rewards.registry import Verifier, get_verifier, verifier_options
-from megacurl.rollout.registry import engine_class
+from megacurl.rollout.engine import RolloutEngine
+from megacurl.rollout.registry import create_engine, engine_class
 
 Shapes = dict[str, ModelShape]
 """Shapes of "actor" and "critic"."""
@@ -57,6 +58,28 @@ def _check_models(config: Config) -> Shapes:
         return {"actor": actor, "critic": actor}
     flag = "--critic-hf-checkpoint"
     return {"actor": actor, "critic": check_hf_folder(critic, flag, multiple, skip_head=True)}
+
+
+def make_engine(config: Config, device: str) -> RolloutEngine:
+    """The rollout engine, not started: it has looked at its settings and the model's config.json.
+
+    Raises ConfigError for a setting that the engine lacks or that the model does not allow.
+    """
+    rollout = config.rollout
+    longest_response = max(rollout.rollout_max_response_len, config.eval.eval_max_response_len or 0)
+    try:
+        return create_engine(
+            rollout.rollout_engine,
+            model=config.model.hf_checkpoint,
+            load_weights=False,
+            dtype="bfloat16" if config.model.bf16 else "float32",
+            device=device,
+            max_model_len=rollout.rollout_max_prompt_len + longest_response,
+            max_batch_size=rollout.rollout_max_batch_size,
+            kv_cache_mb=rollout.rollout_kv_cache_mb,
+        )
+    except ValueError as error:
+        raise ConfigError(f"--rollout-engine {rollout.rollout_engine}: {error}") from error
 
 
 def check_same_model(state: Mapping[str, Any], shapes: Shapes, loaded: Path) -> None:

@@ -30,10 +30,9 @@ from megacurl.models.builder import build_model
 from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
-from megacurl.preflight import check_parts, check_same_model
+from megacurl.preflight import check_parts, check_same_model, make_engine
 from megacurl.questions import training_questions
 from megacurl.recording import check_recording, load_rollout, save_rollout
-from megacurl.rollout.registry import create_engine
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
@@ -47,6 +46,7 @@ class Run:
         self.config, self.grid = config, grid
         self.folder = Path(config.run.run_dir)
         self.verifier, self.shapes = check_parts(config)
+        self.engine = make_engine(config, str(grid.device))
         self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         if self.resumed:
@@ -70,7 +70,7 @@ class Run:
         self.warming_up = not critic_warmup_done(0, float("inf"), float("-inf"), config.algorithm)
         if self.resumed:
             self._restore(self.resumed, state)
-        self._build_engine()
+        self._start_engine()
         # Last, so that a start that fails leaves nothing behind.
         self._open_outputs()
 
@@ -157,16 +157,8 @@ class Run:
         if config.algorithm.kl_coef > 0:
             self.reference = PolicyScorer(build("reference", policy), config, grid)
 
-    def _build_engine(self) -> None:
+    def _start_engine(self) -> None:
         config, grid = self.config, self.grid
-        self.engine = create_engine(
-            config.rollout.rollout_engine,
-            model=config.model.hf_checkpoint,
-            load_weights=False,
-            dtype="bfloat16" if config.model.bf16 else "float32",
-            device=str(grid.device),
-            max_batch_size=config.rollout.rollout_max_batch_size,
-        )
         self.engine.start()
         self.sync = WeightSync(
             self.actor.network,

@@ -168,8 +168,17 @@ class RolloutEngine(ABC):
 
         Returns:
             For each completion, log pi(token t | everything before it) for each of its tokens.
+
+        Raises:
+            RequestError: an argument is invalid.
+            EngineStateError: the engine is not ready, or none that scores: see ``capabilities``.
         """
         with self._lock:
+            if not self.capabilities.scoring:
+                raise EngineStateError(
+                    f"score: {type(self).__name__} can't score given tokens; use an engine whose"
+                    " capabilities have scoring"
+                )
             self._require_ready("score")
             if len(prompt_ids) != len(completion_ids):
                 raise RequestError(

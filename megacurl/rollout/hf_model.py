@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging as hf_logging
 
@@ -87,6 +88,32 @@ def _load(folder: str, config: PretrainedConfig, dtype: torch.dtype) -> PreTrain
         if info[kind]:
             raise ValueError(f"{folder}: {kind} in the checkpoint: {sorted(map(str, info[kind]))}")
     return model
+
+
+def named_weights(model: nn.Module) -> list[tuple[str, Tensor]]:
+    """Parameters and saved buffers by name, in module order; shared ones once."""
+    seen: set[int] = set()
+    unique: list[tuple[str, Tensor]] = []
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            unique.append((name, tensor.detach()))
+    return unique
+
+
+def bounded_length(wanted: int | None, limit: int, of_what: str) -> int:
+    """``max_model_len``: what is wanted, by default the limit; ``of_what`` explains the limit.
+
+    Raises:
+        ValueError: more is wanted than the model can do, or less than 1.
+    """
+    if wanted is None:
+        return limit
+    if not 1 <= wanted <= limit:
+        raise ValueError(
+            f"max_model_len must be in [1, {limit}] for this model ({of_what}), not {wanted}"
+        )
+    return wanted
 
 
 def attention_window(config: Any) -> int | None:

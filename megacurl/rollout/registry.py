@@ -8,6 +8,7 @@ and some change the process they are imported into.
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from typing import Any
 
@@ -63,6 +64,24 @@ def engine_class(name: str) -> type[RolloutEngine]:
     return engine
 
 
-def create_engine(name: str, **kwargs: Any) -> RolloutEngine:
-    """Build the engine called ``name`` (not started) from its own keyword arguments."""
-    return engine_class(name)(**kwargs)
+def create_engine(name: str, **settings: Any) -> RolloutEngine:
+    """Build the engine called ``name`` (not started).
+
+    Args:
+        name: one of ``engine_names()``.
+        settings: keyword arguments of its class; None stands for the engine's own default.
+
+    Raises:
+        ValueError: no such engine, no such setting, or a value that the engine refuses.
+        ImportError: the engine's library is not installed.
+    """
+    engine = engine_class(name)
+    known = list(inspect.signature(engine).parameters)
+    given = {key: value for key, value in settings.items() if value is not None}
+    for key in given:
+        if key not in known:
+            raise ValueError(
+                f"the {name} engine has no setting {key!r}{nearest_hint(key, known)};"
+                f" its settings: {', '.join(known)}"
+            )
+    return engine(**given)

@@ -69,15 +69,28 @@ def sample_tokens(logits: Tensor, rows: RowSampling, uniforms: Tensor) -> tuple[
     if rows.any_filter:
         scaled = filter_top_k_top_p(scaled, rows.top_k, rows.top_p)
     log_probs = scaled.log_softmax(-1)
+    tokens = invert_cdf(log_probs, uniforms)
+    if rows.any_greedy:
+        tokens = torch.where(rows.greedy, scaled.argmax(-1), tokens)
+    return tokens, log_probs.gather(1, tokens[:, None]).squeeze(1)
+
+
+def invert_cdf(log_probs: Tensor, uniforms: Tensor) -> Tensor:
+    """The tokens at which the cumulative probability passes a uniform number.
+
+    Args:
+        log_probs: float32 [B, V], normalised.
+        uniforms: float64 [B] in (0, 1).
+
+    Returns:
+        int64 [B] in [0, V), whatever stands in a row that is not finite.
+    """
     # float64: with a large vocabulary a float32 sum drifts by more than a rare token's mass.
     cdf = log_probs.exp().cumsum(-1, dtype=torch.float64)
     target = cdf[:, -1:] * uniforms[:, None]
     # The first entry above the target: a token of probability 0 repeats its predecessor's entry.
     tokens = torch.searchsorted(cdf, target, right=True).squeeze(1)
-    if rows.any_greedy:
-        tokens = torch.where(rows.greedy, scaled.argmax(-1), tokens)
-    tokens = tokens.clamp_(max=logits.shape[1] - 1)
-    return tokens, log_probs.gather(1, tokens[:, None]).squeeze(1)
+    return tokens.clamp_(max=log_probs.shape[1] - 1)
 
 
 def filter_top_k_top_p(logits: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel
 
 from megacurl.rollout.admission import BatchLimits
@@ -22,8 +22,10 @@ from megacurl.rollout.engine import RolloutEngine
 from megacurl.rollout.errors import RequestError
 from megacurl.rollout.hf_model import (
     attention_window,
+    bounded_length,
     build_model,
     end_of_sequence_ids,
+    named_weights,
     read_config,
 )
 from megacurl.rollout.scoring import score_completions
@@ -121,11 +123,11 @@ class TransformersEngine(RolloutEngine):
 
     def manifest(self) -> list[TensorMeta]:
         """Parameters by their Hugging Face name; a tied head is not listed."""
-        return [TensorMeta.of(name, tensor) for name, tensor in _live_tensors(self._live_model())]
+        return [TensorMeta.of(name, tensor) for name, tensor in named_weights(self._live_model())]
 
     def digest(self) -> str:
         """See ``RolloutEngine.digest``."""
-        tensors = _live_tensors(self._live_model())
+        tensors = named_weights(self._live_model())
         return combine_digests({name: tensor_digest(tensor) for name, tensor in tensors})
 
     def _start(self) -> int:
@@ -190,7 +192,7 @@ class TransformersEngine(RolloutEngine):
 
     def _begin_update(self, manifest: Sequence[TensorMeta], version: int) -> WeightUpdate:
         return _CopyUpdate(
-            dict(_live_tensors(self._live_model())),
+            dict(named_weights(self._live_model())),
             manifest,
             version,
             lambda committed: self._update_closed(version, committed),
@@ -233,17 +235,6 @@ class _CopyUpdate(WeightUpdate):
         pass
 
 
-def _live_tensors(model: nn.Module) -> list[tuple[str, Tensor]]:
-    """Parameters and saved buffers by name, in module order; shared ones once."""
-    seen: set[int] = set()
-    unique: list[tuple[str, Tensor]] = []
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            unique.append((name, tensor.detach()))
-    return unique
-
-
 def _model_length(config: Any, wanted: int | None) -> int:
     """The allowed sequence length, within the model's positions and attention window."""
     limit = int(config.max_position_embeddings)
@@ -251,15 +242,9 @@ def _model_length(config: Any, wanted: int | None) -> int:
     if window is not None:
         # Beyond its window a layer forgets, which the slot cache does not imitate.
         limit = min(limit, window)
-    if wanted is None:
-        return limit
-    if not 1 <= wanted <= limit:
-        raise ValueError(
-            f"max_model_len must be in [1, {limit}] for this model"
-            f" (positions {config.max_position_embeddings}, attention window {window}),"
-            f" not {wanted}"
-        )
-    return wanted
+    return bounded_length(
+        wanted, limit, f"positions {config.max_position_embeddings}, attention window {window}"
+    )
 
 
 ENGINE = TransformersEngine
