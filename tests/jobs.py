@@ -178,18 +178,14 @@ def _by_trajectory(shard: Shard, tokens: Tensor, grid: Grid) -> Tensor:
 
 
 def sync_after_update(
-    config: Config, trajectories: list[Trajectory], target: Path
+    config: Config, trajectories: list[Trajectory], target: Path, engine_name: str = "transformers"
 ) -> dict[str, Any]:
     """Train once, sync into an engine, export; what that engine and a fresh one generate."""
     grid = enter(config)
     folder = config.model.hf_checkpoint
     network = build_model("actor", folder, config.model, config.parallel)
-    engine = create_engine(
-        "transformers",
-        model=folder,
-        load_weights=False,
-        dtype="bfloat16" if config.model.bf16 else "float32",
-    )
+    dtype = "bfloat16" if config.model.bf16 else "float32"
+    engine = create_engine(engine_name, model=folder, load_weights=False, dtype=dtype)
     engine.start()
     actor = Actor(network, config, grid, total_steps=10)
     sync = WeightSync(network, engine, grid, bucket_bytes=1 << 14)
@@ -211,18 +207,44 @@ def sync_after_update(
         for i in range(4)
     ]
     ours = [(s.token_ids, s.log_probs) for s in engine.generate(requests)]
-    fresh_engine = create_engine(
-        "transformers", model=target, dtype="bfloat16" if config.model.bf16 else "float32"
-    )
+    fresh_engine = create_engine(engine_name, model=target, dtype=dtype)
     fresh_engine.start()
     fresh = [(s.token_ids, s.log_probs) for s in fresh_engine.generate(requests)]
-    return {
+    found = {
         "digests": digests,
         "version": engine.weight_version,
         "ours": ours,
         "fresh": fresh,
         "fresh_digest": fresh_engine.digest(),
     }
+    engine.shutdown()
+    fresh_engine.shutdown()
+    return found
+
+
+def vllm_beside_groups(folder: Path) -> dict[str, Any]:
+    """Start, use, end and restart a vLLM engine; sums over the trainer's ranks in between."""
+    rank = dist.get_rank()
+    group = dist.new_group(list(range(dist.get_world_size())))
+    found: dict[str, Any] = {"sums": []}
+
+    def check_groups() -> None:
+        for over in (group, None):
+            total = torch.tensor([rank + 1.0])
+            dist.all_reduce(total, group=over)
+            found["sums"].append(total.item())
+
+    sampling = SamplingSpec(8 + 8 * rank, ignore_eos=True)
+    requests = [Request("q", (5, 6 + rank), sampling, (1, 2))]
+    for name in ("tokens", "again"):
+        engine = create_engine("vllm", model=folder, kv_cache_mb=4)
+        engine.start()
+        found[name] = [s.token_ids for s in engine.generate(requests)]
+        engine.shutdown()
+        check_groups()
+    dist.destroy_process_group(group)
+    found["lengths"] = [len(tokens) for tokens in found["tokens"]]
+    return found
 
 
 def run_training(config: Config) -> None:

@@ -26,12 +26,14 @@ VOCAB = 261
 KINDS = ("qwen2-tied", "qwen2-untied", "llama-tied", "llama-untied")
 
 
-def make_model(folder: Path, kind: str, *, max_shard_size: str = "5GB", seed: int = 0) -> Path:
+def make_model(
+    folder: Path, kind: str, *, max_shard_size: str = "5GB", seed: int = 0, head_dim: int = 8
+) -> Path:
     """Save a random model of ``kind`` (a member of KINDS) with a byte tokenizer."""
     family, tying = kind.split("-")
     shape: dict[str, Any] = {
         "vocab_size": VOCAB,
-        "hidden_size": 32,
+        "hidden_size": 4 * head_dim,
         "intermediate_size": 48,
         "num_hidden_layers": 4,
         "num_attention_heads": 4,

@@ -263,7 +263,9 @@ class RolloutConfig:
     rollout_max_response_len: int = 6144
     """Tokens after which a response is truncated."""
     rollout_max_batch_size: int = 256
-    """Sequences that the embedded engine decodes at once."""
+    """Sequences that the engine of a rank decodes at once."""
+    rollout_kv_cache_mb: int | None = None
+    """Memory of the vLLM engine's KV cache; default: room for a full batch, at most 4096."""
     save_rollouts: str | None = None
     """Folder that receives every step's responses (with verdicts, one parquet file a step)."""
     replay_rollouts: str | None = None

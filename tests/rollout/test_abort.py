@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from megacurl.rollout import EngineStateError, Request, Sample, SamplingSpec
-from megacurl.rollout.transformers_engine import TransformersEngine
+from megacurl.rollout import EngineStateError, Request, RolloutEngine, Sample, SamplingSpec
 
 REQUESTS = [
     Request(name, prompt, SamplingSpec(length, ignore_eos=True), (1, 2))
@@ -36,32 +35,32 @@ def after(calls: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 8, 20])
-def test_should_abort_between_tokens(steps: int, qwen2: TransformersEngine) -> None:
-    full = qwen2.generate(REQUESTS)
-    partial = qwen2.generate(REQUESTS, should_abort=after(steps))
+def test_should_abort_between_tokens(steps: int, any_engine: RolloutEngine) -> None:
+    full = any_engine.generate(REQUESTS)
+    partial = any_engine.generate(REQUESTS, should_abort=after(steps))
     assert_partials(partial, full)
     assert [len(s.token_ids) for s in partial] == [min(steps, n) for n in (60, 60, 8, 8, 40, 40)]
 
 
-def test_aborted_run_can_be_continued(qwen2: TransformersEngine) -> None:
-    full = qwen2.generate(REQUESTS[:1])[0]
-    partial = qwen2.generate(REQUESTS[:1], should_abort=after(15))[0]
+def test_aborted_run_can_be_continued(any_engine: RolloutEngine) -> None:
+    full = any_engine.generate(REQUESTS[:1])[0]
+    partial = any_engine.generate(REQUESTS[:1], should_abort=after(15))[0]
     request = REQUESTS[0]
-    rest = qwen2.generate(
+    rest = any_engine.generate(
         [Request("a", request.prompt_ids, request.sampling, (1,), tuple(partial.token_ids))]
     )[0]
     assert partial.token_ids + rest.token_ids == full.token_ids
 
 
-def test_deadline(qwen2: TransformersEngine) -> None:
-    full = qwen2.generate(REQUESTS)
-    expired = qwen2.generate(REQUESTS, deadline=time.monotonic() - 1)
+def test_deadline(any_engine: RolloutEngine) -> None:
+    full = any_engine.generate(REQUESTS)
+    expired = any_engine.generate(REQUESTS, deadline=time.monotonic() - 1)
     assert all(not s.token_ids and s.finish_reason == "abort" for s in expired)
-    relaxed = qwen2.generate(REQUESTS, deadline=time.monotonic() + 600)
+    relaxed = any_engine.generate(REQUESTS, deadline=time.monotonic() + 600)
     assert_partials(relaxed, full)
     assert [s.finish_reason for s in relaxed] == ["length"] * 6
     # A callback that is slower than the deadline stops the run at the next token.
-    slow = qwen2.generate(
+    slow = any_engine.generate(
         REQUESTS,
         deadline=time.monotonic() + 1.0,
         on_progress=lambda done, total: time.sleep(1.1),
@@ -70,22 +69,22 @@ def test_deadline(qwen2: TransformersEngine) -> None:
     assert [s.finish_reason for s in slow] == ["abort"] * 2 + ["length"] * 2 + ["abort"] * 2
 
 
-def test_waiting_requests_are_aborted_too(start_engine: Any, qwen2: TransformersEngine) -> None:
-    narrow = start_engine(max_batch_size=2)
+def test_waiting_requests_are_aborted_too(start_any: Any, any_engine: RolloutEngine) -> None:
+    narrow = start_any(max_batch_size=2)
     partial = narrow.generate(REQUESTS, should_abort=after(10))
-    assert_partials(partial, qwen2.generate(REQUESTS))
+    assert_partials(partial, any_engine.generate(REQUESTS))
     # Longest first: a runs, b and c never start.
     assert [len(s.token_ids) for s in partial] == [10, 10, 0, 0, 0, 0]
 
 
-def test_progress_counts_samples(qwen2: TransformersEngine) -> None:
+def test_progress_counts_samples(any_engine: RolloutEngine) -> None:
     seen: list[tuple[int, int]] = []
-    qwen2.generate(REQUESTS, on_progress=lambda done, total: seen.append((done, total)))
+    any_engine.generate(REQUESTS, on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(2, 6), (4, 6), (6, 6)]
 
 
-def test_pause_from_another_thread_returns_partials(start_engine: Any) -> None:
-    engine = start_engine()
+def test_pause_from_another_thread_returns_partials(start_any: Any) -> None:
+    engine = start_any()
     full = engine.generate(REQUESTS)
     running = threading.Event()
 
@@ -111,20 +110,20 @@ def test_pause_from_another_thread_returns_partials(start_engine: Any) -> None:
     assert [s.token_ids for s in engine.generate(REQUESTS)] == [s.token_ids for s in full]
 
 
-def test_an_exception_in_a_callback_leaves_the_engine_usable(qwen2: TransformersEngine) -> None:
+def test_an_exception_in_a_callback_leaves_the_engine_usable(any_engine: RolloutEngine) -> None:
     def fail(done: int, total: int) -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        qwen2.generate(REQUESTS, on_progress=fail)
-    assert qwen2.state == "ready"
-    assert len(qwen2.generate(REQUESTS)) == 6
+        any_engine.generate(REQUESTS, on_progress=fail)
+    assert any_engine.state == "ready"
+    assert len(any_engine.generate(REQUESTS)) == 6
 
 
-def test_generate_inside_generate_is_refused(qwen2: TransformersEngine) -> None:
+def test_generate_inside_generate_is_refused(any_engine: RolloutEngine) -> None:
     def nested(done: int, total: int) -> None:
-        qwen2.generate(REQUESTS)
+        any_engine.generate(REQUESTS)
 
     with pytest.raises(EngineStateError, match="within a running generate"):
-        qwen2.generate(REQUESTS, on_progress=nested)
-    assert qwen2.state == "ready"
+        any_engine.generate(REQUESTS, on_progress=nested)
+    assert any_engine.state == "ready"

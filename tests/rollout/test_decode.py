@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""What the embedded engine generates, against the model's own full forward."""
+"""What engines generate, against the model's own full forward."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from megacurl.rollout import Request, Sample, SamplingSpec
+from megacurl.rollout import Request, RolloutEngine, Sample, SamplingSpec
 from megacurl.rollout.sampling import counter_uniform
 from megacurl.rollout.transformers_engine import TransformersEngine
 
@@ -56,10 +56,10 @@ def test_log_probs_equal_the_full_forward(
 
 
 def test_sampling_is_the_documented_rule(
-    models: dict[str, PreTrainedModel], qwen2: TransformersEngine
+    models: dict[str, PreTrainedModel], any_engine: RolloutEngine
 ) -> None:
     """Token t is the inverse of the cumulative distribution at uniform(seed, t)."""
-    sample = qwen2.generate([request(2, seeds=(77,), temperature=1.3)])[0]
+    sample = any_engine.generate([request(2, seeds=(77,), temperature=1.3)])[0]
     probs = (full_logits(models["qwen2"], PROMPTS[2], sample.token_ids) / 1.3).double().softmax(-1)
     uniforms = counter_uniform(torch.full((20,), 77), torch.arange(20))
     expected = torch.searchsorted(probs.cumsum(-1), uniforms[:, None])[:, 0]
@@ -91,8 +91,10 @@ def test_greedy_in_a_batch_equals_alone_and_the_model(
     ],
 )
 def test_samples_do_not_depend_on_the_batch(
-    limits: dict[str, int], qwen2: TransformersEngine, start_engine: Any
+    limits: dict[str, int], any_engine: RolloutEngine, start_any: Any, engine_name: str
 ) -> None:
+    if engine_name != "transformers" and set(limits) - {"max_batch_size"}:
+        pytest.skip("a limit of the transformers engine")
     requests = [
         request(
             i,
@@ -105,11 +107,11 @@ def test_samples_do_not_depend_on_the_batch(
         for i in range(5)
     ]
     alone = {
-        (r.id, seed): qwen2.generate([Request(r.id, r.prompt_ids, r.sampling, (seed,))])[0]
+        (r.id, seed): any_engine.generate([Request(r.id, r.prompt_ids, r.sampling, (seed,))])[0]
         for r in requests
         for seed in r.seeds
     }
-    engine = start_engine(**limits) if limits else qwen2
+    engine = start_any(**limits) if limits else any_engine
     for order in (requests, requests[::-1]):
         samples = engine.generate(order)
         asked = [(r.id, index) for r in order for index in range(6)]
@@ -139,21 +141,21 @@ def test_equal_seeds_give_equal_samples_and_equal_prompts_share_a_prefill(
 
 
 @pytest.mark.parametrize("cut", [1, 7, 19])
-def test_prefix_continues_the_same_stream(cut: int, qwen2: TransformersEngine) -> None:
-    full = qwen2.generate([request(3, seeds=(11,), top_k=40, min_tokens=5)])[0]
+def test_prefix_continues_the_same_stream(cut: int, any_engine: RolloutEngine) -> None:
+    full = any_engine.generate([request(3, seeds=(11,), top_k=40, min_tokens=5)])[0]
     base = request(3, seeds=(11,), top_k=40, min_tokens=5)
     prefix = tuple(full.token_ids[:cut])
-    rest = qwen2.generate([Request("r3", base.prompt_ids, base.sampling, (11,), prefix)])[0]
+    rest = any_engine.generate([Request("r3", base.prompt_ids, base.sampling, (11,), prefix)])[0]
     assert rest.token_ids == full.token_ids[cut:]
     assert rest.log_probs == pytest.approx(full.log_probs[cut:], abs=1e-5)
     assert rest.finish_reason == "length"
 
 
-def test_stop_tokens_and_eos(qwen2: TransformersEngine) -> None:
+def test_stop_tokens_and_eos(any_engine: RolloutEngine) -> None:
     seeds = tuple(range(60))
-    free = qwen2.generate([request(0, 30, seeds)])
-    stopped = qwen2.generate([request(0, 30, seeds, ignore_eos=False, stop_token_ids=(8, 50))])
-    own_only = qwen2.generate([request(0, 30, seeds, stop_token_ids=(8, 50))])
+    free = any_engine.generate([request(0, 30, seeds)])
+    stopped = any_engine.generate([request(0, 30, seeds, ignore_eos=False, stop_token_ids=(8, 50))])
+    own_only = any_engine.generate([request(0, 30, seeds, stop_token_ids=(8, 50))])
     for samples, stops in ((stopped, {EOS, 8, 50}), (own_only, {8, 50})):
         reasons = set()
         for sample, whole in zip(samples, free, strict=True):
@@ -165,8 +167,8 @@ def test_stop_tokens_and_eos(qwen2: TransformersEngine) -> None:
         assert reasons == {"stop", "length"}
 
 
-def test_eos_ids_can_be_overridden(start_engine: Any) -> None:
-    engine = start_engine(eos_token_ids=(8, 50))
+def test_eos_ids_can_be_overridden(start_any: Any) -> None:
+    engine = start_any(eos_token_ids=(8, 50))
     assert engine.eos_token_ids == (8, 50)
     samples = engine.generate([request(0, 30, tuple(range(40)), ignore_eos=False)])
     ends = {s.token_ids[-1] for s in samples if s.finish_reason == "stop"}
@@ -174,10 +176,12 @@ def test_eos_ids_can_be_overridden(start_engine: Any) -> None:
 
 
 def test_min_tokens_bans_stop_tokens_and_renormalises(
-    models: dict[str, PreTrainedModel], qwen2: TransformersEngine
+    models: dict[str, PreTrainedModel], any_engine: RolloutEngine
 ) -> None:
     stops = tuple(range(0, 97, 2))
-    samples = qwen2.generate([request(1, 12, tuple(range(20)), min_tokens=6, stop_token_ids=stops)])
+    samples = any_engine.generate(
+        [request(1, 12, tuple(range(20)), min_tokens=6, stop_token_ids=stops)]
+    )
     for sample in samples:
         assert len(sample.token_ids) > 6
         assert not set(sample.token_ids[:6]) & set(stops)
@@ -189,19 +193,19 @@ def test_min_tokens_bans_stop_tokens_and_renormalises(
 
 
 def test_log_probs_are_at_the_sampling_temperature(
-    models: dict[str, PreTrainedModel], qwen2: TransformersEngine
+    models: dict[str, PreTrainedModel], any_engine: RolloutEngine
 ) -> None:
     requests = [request(0, seeds=(1, 2), temperature=0.7), request(2, seeds=(3,), temperature=1.5)]
-    cool, cool2, warm = qwen2.generate(requests)
+    cool, cool2, warm = any_engine.generate(requests)
     assert_log_probs(models["qwen2"], cool, 0.7)
     assert_log_probs(models["qwen2"], cool2, 0.7)
     assert_log_probs(models["qwen2"], warm, 1.5)
 
 
 def test_top_k_and_top_p_rows_beside_plain_ones(
-    models: dict[str, PreTrainedModel], qwen2: TransformersEngine
+    models: dict[str, PreTrainedModel], any_engine: RolloutEngine
 ) -> None:
-    plain, narrow = qwen2.generate([request(0, seeds=(5,)), request(2, seeds=(6,), top_k=3)])
+    plain, narrow = any_engine.generate([request(0, seeds=(5,)), request(2, seeds=(6,), top_k=3)])
     assert_log_probs(models["qwen2"], plain)
     logits = full_logits(models["qwen2"], PROMPTS[2], narrow.token_ids)
     top = logits.topk(3, dim=-1)
@@ -213,9 +217,9 @@ def test_top_k_and_top_p_rows_beside_plain_ones(
 
 
 def test_first_token_frequencies(
-    models: dict[str, PreTrainedModel], qwen2: TransformersEngine
+    models: dict[str, PreTrainedModel], any_engine: RolloutEngine
 ) -> None:
-    samples = qwen2.generate([request(4, 1, tuple(range(4000)))])
+    samples = any_engine.generate([request(4, 1, tuple(range(4000)))])
     counts = torch.bincount(torch.tensor([s.token_ids[0] for s in samples]), minlength=97)
     probs = full_logits(models["qwen2"], PROMPTS[4], [0])[0].softmax(-1)
     likely = probs * 4000 >= 5
@@ -271,8 +275,8 @@ def test_long_generation_grows_the_cache(
         assert_log_probs(models["qwen2"], sample)
 
 
-def test_no_requests_no_samples(qwen2: TransformersEngine) -> None:
-    assert qwen2.generate([]) == []
+def test_no_requests_no_samples(any_engine: RolloutEngine) -> None:
+    assert any_engine.generate([]) == []
 
 
 def test_process_random_state_is_untouched(start_engine: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from megacurl.rollout import Request, RequestError, SamplingSpec
+from megacurl.rollout import Request, RequestError, RolloutEngine, SamplingSpec
 from megacurl.rollout.transformers_engine import TransformersEngine
 
 GOOD = Request("good", (5, 6), SamplingSpec(4), (0,))
@@ -44,12 +44,12 @@ def bad(**fields: Any) -> Request:
         ({"id": "good"}, r"'good': id occurs twice"),
     ],
 )
-def test_bad_request(fields: dict[str, Any], message: str, qwen2: TransformersEngine) -> None:
-    generated = qwen2.stats.generated_tokens
+def test_bad_request(fields: dict[str, Any], message: str, any_engine: RolloutEngine) -> None:
+    generated = any_engine.stats.generated_tokens
     with pytest.raises(RequestError, match=message):
-        qwen2.generate([GOOD, bad(**fields)])
-    assert qwen2.stats.generated_tokens == generated
-    assert len(qwen2.generate([GOOD])) == 1
+        any_engine.generate([GOOD, bad(**fields)])
+    assert any_engine.stats.generated_tokens == generated
+    assert len(any_engine.generate([GOOD])) == 1
 
 
 @pytest.mark.parametrize(

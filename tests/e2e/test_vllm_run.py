@@ -1,0 +1,44 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""A run with vLLM is the run with the embedded engine: same responses, same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from megacurl.observe.sinks.jsonl import read_rows
+from tests import jobs
+from tests.e2e.test_resume import config_of, questions
+from tests.rollout.conftest import NEEDS_VLLM
+from tests.tiny import make_model
+from tests.world import World
+
+pytestmark = NEEDS_VLLM
+
+
+def test_two_steps_on_two_ranks(world: Callable[[int], World], tmp_path: Path) -> None:
+    model = make_model(tmp_path / "model", "qwen2-tied", head_dim=32)
+    rows = {}
+    for engine in ("transformers", "vllm"):
+        config = config_of(
+            model,
+            questions(tmp_path),
+            tmp_path / engine,
+            train_iters=2,
+            critic_warmup_iters=0,
+            export_hf=False,
+            rollout_engine=engine,
+            rollout_max_batch_size=16,
+            tensorboard=False,
+        )
+        world(2).run(jobs.run_training, config)
+        rows[engine] = read_rows(tmp_path / engine / "metrics.jsonl")
+    for ours, theirs in zip(rows["vllm"][1:], rows["transformers"][1:], strict=True):
+        assert ours["sync/logprob_gap"] < 1e-3
+        assert ours["sync/version"] == theirs["sync/version"]
+        for name in ("accuracy", "length_mean", "reward_mean"):
+            assert ours[f"rollout/{name}"] == theirs[f"rollout/{name}"]
+        for name in ("actor/grad_norm", "critic/loss", "actor/entropy"):
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-3)
