@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -261,8 +262,14 @@ def _head_size(config: Any, device: torch.device) -> int:
 
 
 def _executor(device: torch.device) -> str:
-    """How vLLM finds its place: alone on this device, or by the variables that torchrun sets."""
-    return "external_launcher" if device.type == "cuda" and dist.is_initialized() else "uni"
+    """How vLLM finds its device: the first one, or that of LOCAL_RANK under torchrun."""
+    if device.type == "cpu":
+        return "uni"
+    under_torchrun = dist.is_initialized() and "LOCAL_RANK" in os.environ
+    place = int(os.environ["LOCAL_RANK"]) if under_torchrun else 0
+    if (device.index or 0) != place:
+        raise EngineStateError(f"start: vLLM would take cuda:{place} here, not {device}")
+    return "external_launcher" if under_torchrun else "uni"
 
 
 ENGINE = VLLMEngine
