@@ -35,8 +35,11 @@ ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
     "transformers": ("transformers", {}),
     "vllm": ("vllm", {"kv_cache_mb": 256}),
 }
-# (hidden, layers, heads, key-value heads, intermediate, vocabulary)
-SIZES = {"0.85m": (128, 4, 4, 2, 384, 512), "111m": (768, 12, 12, 4, 2560, 16000)}
+# (hidden, layers, heads, key-value heads, intermediate, vocabulary, standard deviation)
+SIZES = {
+    "0.85m": (128, 4, 4, 2, 384, 512, 0.05),
+    "111m": (768, 12, 12, 4, 2560, 16000, 0.02),
+}
 WORKLOADS = {
     "0.85m": {
         "8x16 samples, 25 tokens": (8, 25, False),
@@ -62,7 +65,7 @@ class Row:
 
 def make_model(folder: Path, size: str) -> None:
     """A random model in the shape of Qwen2."""
-    hidden, layers, heads, kv_heads, intermediate, vocabulary = SIZES[size]
+    hidden, layers, heads, kv_heads, intermediate, vocabulary, std = SIZES[size]
     torch.manual_seed(0)
     config = Qwen2Config(
         vocab_size=vocabulary,
@@ -72,7 +75,7 @@ def make_model(folder: Path, size: str) -> None:
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
         max_position_embeddings=2048,
-        initializer_range=0.05,
+        initializer_range=std,
         tie_word_embeddings=True,
         eos_token_id=EOS_IDS,
         pad_token_id=0,

@@ -211,7 +211,8 @@ class RolloutEngine(ABC):
     def release_memory(self, tags: Collection[MemoryTag] = MEMORY_TAGS) -> None:
         """Give device memory back while the trainer works; ``generate`` is refused until resumed.
 
-        On a CPU nothing moves, but the same calls are refused, so a mistake shows up there too.
+        On a CPU nothing moves, but the same calls are refused, so a mistake shows up there too. An
+        engine that does not keep its weights meanwhile is dirty until they are sent again.
         """
         with self._lock:
             self._require_alive("release_memory")
