@@ -38,7 +38,7 @@ ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
 # (hidden, layers, heads, key-value heads, intermediate, vocabulary, standard deviation)
 SIZES = {
     "0.85m": (128, 4, 4, 2, 384, 512, 0.05),
-    "111m": (768, 12, 12, 4, 2560, 16000, 0.02),
+    "100m": (768, 12, 12, 4, 2560, 16000, 0.02),
 }
 WORKLOADS = {
     "0.85m": {
@@ -46,7 +46,7 @@ WORKLOADS = {
         "8x16 samples, 200 tokens": (8, 200, False),
         "64x16 samples, <= 128, EOS": (64, 128, True),
     },
-    "111m": {"4x16 samples, 32 tokens": (4, 32, False)},
+    "100m": {"4x16 samples, 32 tokens": (4, 32, False)},
 }
 
 Clock = Callable[[], float]
