@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""The clipped policy loss of PPO with separate clip ranges (clip-higher) and optional dual clip."""
+"""The clipped policy loss of PPO: clip-higher, dual clip, and GSPO's ratio of whole responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from megacurl.algorithms.aggregation import aggregate
-from megacurl.algorithms.packed import select
+from megacurl.algorithms.packed import expand, segment_mean, select
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ def policy_loss(
     eps_clip_high: float,
     dual_clip: float | None = None,
     log_ratio_clamp: float = 20.0,
+    sequences: Tensor | None = None,
+    token_weights: Tensor | None = None,
 ) -> tuple[Tensor, PolicyStats]:
     """Return this batch's part of the policy loss (a scalar) and its statistics.
 
@@ -77,6 +79,10 @@ def policy_loss(
         eps_clip_high: upper clip range, at least 0.
         dual_clip: bound c > 1 of dual-clip PPO, or None.
         log_ratio_clamp: largest |log ratio| that is exponentiated; keeps the loss finite.
+        sequences: cu_seqlens ``[B+1]`` for the ratio of whole responses (GSPO): the geometric
+            mean of its tokens' ratios, see :func:`sequence_log_ratio`. None: every token its own.
+        token_weights: ``[T]`` constant factors of the token losses
+            (:func:`~megacurl.algorithms.importance.importance_weights`), or None.
     """
     if not 0 <= eps_clip <= 1 or not eps_clip_high >= 0:
         raise ValueError(
@@ -89,7 +95,8 @@ def policy_loss(
         raise ValueError(f"log_ratio_clamp is {log_ratio_clamp}; it must be positive")
     log_ratio = select(log_probs - old_log_probs.detach(), mask)
     adv = select(advantages.detach(), mask)
-    ratio = log_ratio.clamp(-log_ratio_clamp, log_ratio_clamp).exp()
+    exponent = log_ratio if sequences is None else sequence_log_ratio(log_ratio, mask, sequences)
+    ratio = exponent.clamp(-log_ratio_clamp, log_ratio_clamp).exp()
 
     above = (ratio > 1 + eps_clip_high) & (adv > 0)
     below = (ratio < 1 - eps_clip) & (adv < 0)
@@ -99,6 +106,8 @@ def policy_loss(
     if dual_clip is not None:
         bounded = (ratio > dual_clip) & (adv < 0)
         token_loss = torch.where(bounded, -dual_clip * adv, token_loss)
+    if token_weights is not None:
+        token_loss = token_loss * select(token_weights.detach(), mask)
 
     gap = (ratio.detach() - 1).abs()
     stats = PolicyStats(
@@ -109,3 +118,20 @@ def policy_loss(
         max_ratio_gap=gap.max() if gap.numel() else gap.new_zeros(()),
     )
     return aggregate(token_loss, mask, coefficients), stats
+
+
+def sequence_log_ratio(log_ratio: Tensor, mask: Tensor, cu_seqlens: Tensor) -> Tensor:
+    """Return, at every token, the mean log ratio of its response; ``[T]``, 0 at masked tokens.
+
+    The gradient is passed straight to the token's own log ratio (GSPO-token). Averaged over the
+    response that is GSPO's gradient where the advantage is the same for all its tokens, and where
+    it is not, every token still learns from its own.
+
+    Args:
+        log_ratio: ``[T]``, 0 at masked tokens, differentiable.
+        mask: bool ``[T]``.
+        cu_seqlens: ``[B+1]``.
+    """
+    value = log_ratio.detach()
+    mean = expand(segment_mean(value, mask, cu_seqlens), cu_seqlens, mask.numel())
+    return select(mean + (log_ratio - value), mask)

@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from megacurl.algorithms.aggregation import global_denominators, token_coefficients
+from megacurl.algorithms.packed import expand, segment_mean, valid_lengths
 from megacurl.algorithms.policy_loss import PolicyStats, policy_loss
-from tests.algorithms.batches import make_batch, noise
+from tests.algorithms.batches import CUTS, Batch, make_batch, noise
 
 CLIP = {"eps_clip": 0.2, "eps_clip_high": 0.28}
 
@@ -134,3 +136,60 @@ def test_old_log_probs_and_advantages_are_constants() -> None:
 def test_bad_settings_are_named(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run([1.0], [1.0], **options)
+
+
+def sequence_loss(
+    batch: Batch, log_probs: Tensor, old: Tensor, advantages: Tensor, whole: Batch
+) -> Tensor:
+    """GSPO's loss of a part of ``whole``."""
+    lengths = valid_lengths(whole.mask, whole.cu_seqlens)
+    coefficients = token_coefficients(
+        batch.mask,
+        batch.cu_seqlens,
+        "seq-mean-token-mean",
+        global_denominators(lengths),
+        dtype=torch.float64,
+    )
+    loss, _ = policy_loss(
+        log_probs, old, advantages, batch.mask, coefficients, sequences=batch.cu_seqlens, **CLIP
+    )
+    return loss
+
+
+def test_the_ratio_of_a_response_gives_the_gradient_of_the_whole_formula() -> None:
+    batch = make_batch()
+    old = noise(batch, 1)
+    log_probs = (old + 0.3 * noise(batch, 2)).requires_grad_()
+    per_response = torch.linspace(-1.0, 2.0, 7, dtype=torch.float64)
+    advantages = expand(per_response, batch.cu_seqlens, batch.mask.numel())
+    ratio = segment_mean(log_probs - old, batch.mask, batch.cu_seqlens).exp()
+    objective = torch.minimum(ratio * per_response, ratio.clamp(0.8, 1.28) * per_response)
+    present = valid_lengths(batch.mask, batch.cu_seqlens) > 0
+    expected = -objective[present].sum() / present.sum()
+    loss = sequence_loss(
+        batch, batch.poisoned(log_probs), batch.poisoned(old), batch.poisoned(advantages), batch
+    )
+    torch.testing.assert_close(loss, expected)
+    found, wanted = (torch.autograd.grad(x, log_probs)[0] for x in (loss, expected))
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_the_ratio_of_a_response_is_the_same_in_every_cut(cut: list[list[int]]) -> None:
+    batch = make_batch()
+    tokens = (0.3 * noise(batch, 2) + noise(batch, 1), noise(batch, 1), noise(batch, 3))
+    whole = sequence_loss(batch, *tokens, batch)
+    parts = [batch.part(sequences, *tokens) for sequences in cut]
+    torch.testing.assert_close(sum(sequence_loss(p, *x, batch) for p, x in parts), whole)
+
+
+def test_token_weights_scale_losses_and_nothing_at_masked_positions() -> None:
+    batch = make_batch()
+    old, advantages, coefficients = noise(batch, 1), noise(batch, 2), batch.mask.double()
+    log_probs = (old + 0.1 * noise(batch, 3)).requires_grad_()
+    plain, _ = policy_loss(log_probs, old, advantages, batch.mask, coefficients, **CLIP)
+    weights = batch.poisoned(torch.full_like(old, 0.5))
+    half, _ = policy_loss(
+        log_probs, old, advantages, batch.mask, coefficients, token_weights=weights, **CLIP
+    )
+    torch.testing.assert_close(half, plain / 2)
