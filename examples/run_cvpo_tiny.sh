@@ -8,7 +8,8 @@ usage='Usage: examples/run_cvpo_tiny.sh [FLAG ...]
 
 CVPO from end to end on a CPU: makes a base model of 0.85 M parameters that answers sums by a mixture
 of good and bad strategies, trains actor and critic on Megatron-Core for 40 steps, and compares the
-accuracy on held-out questions before and after.
+accuracy on held-out questions before and after. --algorithm NAME runs another preset on the same
+task.
 
   --base DIR                         use a model that examples/models/make_tiny_base.py made before
                                      (default: make one in RUN_DIR/base)'
@@ -29,8 +30,7 @@ else
     run_step python "$MEGACURL_ROOT/examples/models/make_tiny_base.py" --output "$base"
 fi
 
-# The learning rates are large because the model is tiny. Monte-Carlo targets (--lam-critic 1) suit
-# responses of 25 tokens; CVPO's 0.1 is made for thousands.
+# The learning rates are large because the model is tiny.
 DEFAULTS=(
     --algorithm cvpo
     --hf-checkpoint "$base"
@@ -43,12 +43,16 @@ DEFAULTS=(
     --rollout-max-response-len 48
     --max-tokens-per-micro-batch 8192
     --lr 1e-4
-    --critic-lr 1e-3
     --weight-decay 0
-    --critic-warmup-iters 2
-    --lam-critic 1.0
     --require-value
     --n-samples-per-eval-prompt 8
     --eval-top-p 1.0
 )
+# Monte-Carlo targets (--lam-critic 1) suit responses of 25 tokens; CVPO's 0.1 is made for thousands.
+read_flag algorithm cvpo
+case "$VALUE" in
+    grpo | dr_grpo | rloo | gspo) ;; # no critic
+    cvpo*) DEFAULTS+=(--critic-lr 1e-3 --critic-warmup-iters 2 --lam-critic 1.0) ;;
+    *) DEFAULTS+=(--critic-lr 1e-3 --critic-warmup-iters 2) ;;
+esac
 launch_on_this_machine

@@ -29,6 +29,7 @@ from megacurl.config.load import (
     unknown_argument_problems,
 )
 from megacurl.config.plan import plan_run
+from megacurl.config.preset_help import preset_help
 from megacurl.data.load import load_prompts
 from megacurl.divergence import DivergenceError
 from megacurl.evaluation.question_set import read_question_sets
@@ -116,6 +117,9 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _train(argv: list[str]) -> int:
     arguments = parse_train(argv)
+    if arguments.help_algorithm is not None:
+        _say(preset_help(arguments.help_algorithm))
+        return 0
     if arguments.dry_run:
         return _dry_run(arguments)
     if arguments.world_size is not None:

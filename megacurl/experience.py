@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""From values and verdicts to weighted advantages and targets, over all ranks."""
+"""From rewards and values to weighted advantages and targets, over all ranks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from megacurl.algorithms.advantages import apply_weights, trajectory_weights, value_advantages
+from megacurl.algorithms.advantages import (
+    apply_weights,
+    critic_targets,
+    trajectory_weights,
+    whiten_advantages,
+)
+from megacurl.algorithms.estimators.registry import get_estimator
 from megacurl.algorithms.kl import kl_penalty
 from megacurl.algorithms.metrics import ExplainedVariance
 from megacurl.algorithms.moments import Moments
+from megacurl.algorithms.responses import Responses
 from megacurl.algorithms.stochasticity import value_spread
 from megacurl.config.schema import Config
 from megacurl.megatron.actor import LogProbs
@@ -23,22 +30,22 @@ from megacurl.megatron.shard import Shard
 
 @dataclass(frozen=True)
 class Experience:
-    """advantages, returns: [R] of the shard, on the last stage. weights: [B] W_S W_D.
+    """advantages: [R] of the shard, on the last stage. weights: [B] W_S W_D.
 
-    mse, explained_variance: of the values before the update, over the whole rollout.
+    returns: [R] targets of the critic, on the last stage. health: of the values before the update,
+    over the whole rollout. Both are empty without a critic.
     """
 
     advantages: Tensor
     returns: Tensor
     weights: Tensor
-    mse: float
-    explained_variance: float
+    health: ExplainedVariance
     metrics: dict[str, float]
 
 
 def make_experience(
     shard: Shard,
-    values: Values,
+    values: Values | None,
     difficulty: Mapping[str, float],
     config: Config,
     grid: Grid,
@@ -51,30 +58,75 @@ def make_experience(
 
     Args:
         shard: the rank's share of the rollout.
-        values: of the critic before its update.
+        values: of the critic before its update; None without a critic.
         difficulty: W_D of every question of the rollout.
         config: the run's settings.
         grid: this rank's place.
         warming_up: the critic's targets are Monte-Carlo returns.
         old, reference: log-probs of actor and reference, for a KL penalty in the reward.
     """
-    last = grid.is_last_stage
+    algorithm = config.algorithm
     advantages = returns = torch.empty(0, device=grid.device)
-    health = health_of_all = ExplainedVariance()
-    spread = torch.zeros(len(shard.order), dtype=torch.float64, device=grid.device)
-    if last:
-        advantages, returns = value_advantages(
-            values.values,
-            shard.outcome,
+    if grid.is_last_stage:
+        responses = _responses(shard, values, _reward_penalty(config, shard, old, reference))
+        advantages = whiten_advantages(
+            get_estimator(algorithm.advantage_estimator).estimate(responses, algorithm),
             shard.mask,
-            shard.cu_seqlens,
-            config.algorithm,
-            truncated=shard.truncated,
-            bootstrap_values=values.end_values,
-            kl_penalty=_reward_penalty(config, shard, old, reference),
-            lam_critic=1.0 if warming_up else None,
+            algorithm,
             merge_moments=lambda moments: _merge_moments(moments, grid),
         )
+        if values is not None:
+            lam = 1.0 if warming_up else None
+            returns = critic_targets(responses, algorithm, lam_critic=lam)
+    health, metrics = ExplainedVariance(), {}
+    spread = torch.zeros(len(shard.trajectories), dtype=torch.float64, device=grid.device)
+    if values is not None:
+        health = _critic_health(shard, values, returns, grid)
+        spread = _value_spread(shard, values, config, grid)
+        metrics = {
+            "critic/mse": health.mse,
+            "critic/explained_variance": health.value,
+            "cvpo/sigma_mean": spread.mean().item(),
+        }
+    w_s, w_d = _weights(shard, spread, difficulty, config)
+    if values is not None:
+        metrics["cvpo/w_s_mean"] = w_s.mean().item()
+    metrics["cvpo/w_d_mean"] = w_d.mean().item()
+    own_w_s, own_w_d = w_s[shard.index], w_d[shard.index]
+    if grid.is_last_stage:
+        advantages = apply_weights(advantages, own_w_s, own_w_d, shard.cu_seqlens)
+    return Experience(advantages, returns, own_w_s * own_w_d, health, metrics)
+
+
+def _responses(shard: Shard, values: Values | None, kl_penalty: Tensor | None) -> Responses:
+    return Responses(
+        mask=shard.mask,
+        cu_seqlens=shard.cu_seqlens,
+        index=shard.index,
+        rewards=shard.all_rewards,
+        group=shard.all_group,
+        values=values.values if values else None,
+        truncated=shard.truncated,
+        end_values=values.end_values if values else None,
+        kl_penalty=kl_penalty,
+    )
+
+
+def _critic_health(shard: Shard, values: Values, returns: Tensor, grid: Grid) -> ExplainedVariance:
+    """Of the whole rollout, on every rank; collective."""
+    own = ExplainedVariance()
+    if grid.is_last_stage:
+        own = ExplainedVariance.of(values.values, returns, shard.mask)
+    whole = ExplainedVariance()
+    for part in grid.gather_from_owners(own.to_tensor(grid.device)):
+        whole = whole.merge(ExplainedVariance.from_tensor(part))
+    return whole
+
+
+def _value_spread(shard: Shard, values: Values, config: Config, grid: Grid) -> Tensor:
+    """sigma of all responses of the rollout, [N], on every rank; collective."""
+    spread = torch.zeros(len(shard.order), dtype=torch.float64, device=grid.device)
+    if grid.is_last_stage:
         spread = value_spread(
             values.values,
             shard.mask,
@@ -82,37 +134,21 @@ def make_experience(
             stat=config.cvpo.ws_stat,
             ddof=config.cvpo.ws_ddof,
         )
-        health = ExplainedVariance.of(values.values, returns, shard.mask)
-    parts = grid.gather_from_owners(health.to_tensor(grid.device))
-    for part in parts:
-        health_of_all = health_of_all.merge(ExplainedVariance.from_tensor(part))
-    everyone = shard.spread_to_all(spread, grid)
-    include = ~shard.all_truncated if config.algorithm.overlong_filter else None
+    return shard.spread_to_all(spread, grid)
+
+
+def _weights(
+    shard: Shard, spread: Tensor, difficulty: Mapping[str, float], config: Config
+) -> tuple[Tensor, Tensor]:
+    """W_S and W_D of all responses of the rollout, [N]."""
     per_question = [difficulty[t.prompt_id] for t in shard.trajectories]
-    w_s, w_d = trajectory_weights(
-        everyone,
+    return trajectory_weights(
+        spread,
         shard.all_group,
         shard.all_correct,
-        torch.tensor(per_question, dtype=torch.float64, device=grid.device),
+        torch.tensor(per_question, dtype=torch.float64, device=spread.device),
         config.cvpo,
-        include=include,
-    )
-    own_w_s, own_w_d = w_s[shard.index], w_d[shard.index]
-    if last:
-        advantages = apply_weights(advantages, own_w_s, own_w_d, shard.cu_seqlens)
-    return Experience(
-        advantages=advantages,
-        returns=returns,
-        weights=own_w_s * own_w_d,
-        mse=health_of_all.mse,
-        explained_variance=health_of_all.value,
-        metrics={
-            "critic/mse": health_of_all.mse,
-            "critic/explained_variance": health_of_all.value,
-            "cvpo/sigma_mean": everyone.mean().item(),
-            "cvpo/w_s_mean": w_s.mean().item(),
-            "cvpo/w_d_mean": w_d.mean().item(),
-        },
+        include=~shard.all_truncated if config.algorithm.overlong_filter else None,
     )
 
 

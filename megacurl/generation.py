@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from megacurl.config.schema import AlgorithmConfig
+from megacurl.algorithms.outcome import outcome_reward
+from megacurl.config.schema import Config
 from megacurl.data.prompt import Prompt
 from megacurl.megatron.groups import Grid
 from megacurl.rewards.registry import Verifier
@@ -114,7 +115,7 @@ class Generator:
 def to_trajectories(
     prompts: Sequence[EncodedPrompt],
     responses: Sequence[Sequence[Judged]],
-    algorithm: AlgorithmConfig,
+    config: Config,
 ) -> list[Trajectory]:
     """The flat list of a step's trajectories, with the algorithm's rewards."""
     return [
@@ -127,7 +128,12 @@ def to_trajectories(
             truncated=judged.sample.finish_reason != "stop",
             version=judged.sample.version,
             correct=judged.verdict.correct,
-            reward=(algorithm.reward_correct if judged.verdict.correct else algorithm.reward_wrong),
+            reward=outcome_reward(
+                config,
+                correct=judged.verdict.correct,
+                truncated=judged.sample.finish_reason != "stop",
+                length=len(judged.sample.token_ids),
+            ),
             parsed=judged.verdict.parsed,
             timeout=judged.verdict.timeout,
             error=judged.verdict.error,
@@ -144,8 +150,17 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/accuracy": sum(t.correct for t in trajectories) / count,
         "rollout/reward_mean": sum(t.reward for t in trajectories) / count,
         "rollout/length_mean": sum(len(t.response_ids) for t in trajectories) / count,
+        "rollout/mixed_groups": _share_of_mixed_groups(trajectories),
         "rollout/truncated": sum(t.truncated for t in trajectories) / count,
         "reward/unparsed": sum(not t.parsed and t.error is None for t in trajectories) / count,
         "reward/timeout": sum(t.timeout for t in trajectories) / count,
         "reward/error": sum(t.error is not None for t in trajectories) / count,
     }
+
+
+def _share_of_mixed_groups(trajectories: Sequence[Trajectory]) -> float:
+    """Questions answered neither always nor never: the only ones with a group advantage."""
+    outcomes: dict[int, set[bool]] = {}
+    for trajectory in trajectories:
+        outcomes.setdefault(trajectory.group, set()).add(trajectory.correct)
+    return sum(len(seen) == 2 for seen in outcomes.values()) / len(outcomes)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from megacurl.algorithms.estimators.registry import get_estimator
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.models.check_hf import check_hf_folder
@@ -21,16 +22,17 @@ from megacurl.rollout.engine import RolloutEngine
 from megacurl.rollout.registry import create_engine, engine_class
 
 Shapes = dict[str, ModelShape]
-"""Shapes of "actor" and "critic"."""
+"""Shapes of "actor" and, in a run that has one, "critic"."""
 
 
 def check_parts(config: Config) -> tuple[Verifier, Shapes]:
     """The verifier and the models' shapes.
 
-    Raises ConfigError for an engine, a verifier or a sink that does not exist or is not installed,
-    and for a model folder that cannot be loaded.
+    Raises ConfigError for an estimator, an engine, a verifier or a sink that does not exist or is
+    not installed, or does not fit the settings, and for a model folder that cannot be loaded.
     """
     run, data = config.run, config.data
+    _check_estimator(config)
     engine = config.rollout.rollout_engine
     try:
         engine_class(engine)
@@ -49,11 +51,44 @@ def check_parts(config: Config) -> tuple[Verifier, Shapes]:
     return verifier, _check_models(config)
 
 
+def _check_estimator(config: Config) -> None:
+    algorithm, samples = config.algorithm, config.training.n_samples_per_prompt
+    name = algorithm.advantage_estimator
+    try:
+        estimator = get_estimator(name)
+    except ValueError as error:
+        raise ConfigError(f"--advantage-estimator {name}: {error}") from error
+    if estimator.needs_values and not algorithm.use_critic:
+        raise ConfigError(
+            f"--advantage-estimator {name} needs the values of a critic, and --no-use-critic "
+            "builds none; give --use-critic, or an estimator that needs none"
+        )
+    if algorithm.use_critic and not (estimator.needs_values or config.cvpo.use_w_s):
+        raise ConfigError(
+            f"--use-critic: nothing would read its values, --advantage-estimator {name} does not "
+            "and --no-use-w-s; give --no-use-critic"
+        )
+    if estimator.needs_groups and samples < 2:
+        raise ConfigError(
+            f"--n-samples-per-prompt {samples}: --advantage-estimator {name} compares the "
+            "responses to a question with one another; give at least 2"
+        )
+    in_reward = algorithm.kl_coef > 0 and algorithm.kl_placement == "reward"
+    if in_reward and not estimator.kl_in_reward:
+        raise ConfigError(
+            f"--kl-coef {algorithm.kl_coef:g} with --kl-placement reward does not reach "
+            f"--advantage-estimator {name}, which sees one reward a response; use --kl-placement "
+            "loss with --kl-estimator k3"
+        )
+
+
 def _check_models(config: Config) -> Shapes:
     model = config.model
     multiple = model.make_vocab_size_divisible_by
     policy, critic = model.hf_checkpoint, model.critic_hf_checkpoint
     actor = check_hf_folder(policy, "--hf-checkpoint", multiple, skip_head=False)
+    if not config.algorithm.use_critic:
+        return {"actor": actor}
     if critic is None:
         return {"actor": actor, "critic": actor}
     flag = "--critic-hf-checkpoint"
@@ -83,14 +118,22 @@ def make_engine(config: Config, device: str) -> RolloutEngine:
 
 
 def check_same_model(state: Mapping[str, Any], shapes: Shapes, loaded: Path) -> None:
-    """Refuse a checkpoint of models with other shapes.
+    """Refuse a checkpoint of models with other shapes, or of other models.
 
     Args:
         state: what the checkpoint's run.json holds.
         shapes: those of the present run.
         loaded: the checkpoint, for the message.
     """
-    for role, saved in state.get("shapes", {}).items():
+    there = state.get("shapes", shapes)
+    if there.keys() != shapes.keys():
+        have = {True: "has a critic", False: "has none"}
+        raise ConfigError(
+            f"--load {loaded} {have['critic' in there]}, this run {have['critic' in shapes]}; give "
+            "the --algorithm that its run had (see its config.yaml), or start anew from its policy "
+            "(megacurl export)"
+        )
+    for role, saved in there.items():
         mine = dataclasses.asdict(shapes[role])
         other = [name for name in mine if saved.get(name) != mine[name]]
         if other:

@@ -14,8 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from megacurl.algorithms.outcome import outcome_reward
 from megacurl.config.errors import ConfigError
-from megacurl.config.schema import AlgorithmConfig
+from megacurl.config.schema import Config
 from megacurl.trajectory import Trajectory
 
 _SCHEMA = pa.schema(
@@ -63,10 +64,8 @@ def check_recording(folder: str | Path, steps: range) -> None:
         )
 
 
-def load_rollout(
-    folder: str | Path, step: int, count: int, algorithm: AlgorithmConfig
-) -> list[Trajectory]:
-    """What ``save_rollout`` wrote, with the rewards of ``algorithm``.
+def load_rollout(folder: str | Path, step: int, count: int, config: Config) -> list[Trajectory]:
+    """What ``save_rollout`` wrote, with the rewards that ``config`` gives.
 
     Raises:
         ConfigError: if the file is damaged or does not hold ``count`` trajectories.
@@ -88,5 +87,10 @@ def load_rollout(
         )
     for row in rows:
         row.update({name: tuple(row[name]) for name in lists})
-        row["reward"] = algorithm.reward_correct if row["correct"] else algorithm.reward_wrong
+        row["reward"] = outcome_reward(
+            config,
+            correct=row["correct"],
+            truncated=row["truncated"],
+            length=len(row["response_ids"]),
+        )
     return [Trajectory(**row) for row in rows]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.batches import actor_updates, critic_updates, critic_warmup
 from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml
@@ -67,7 +67,7 @@ class Run:
             self._restore_cursor(self.resumed, state)
         self._build_models()
         self.curriculum = CVPOCurriculum(config.cvpo)
-        self.warming_up = not critic_warmup_done(0, float("inf"), float("-inf"), config.algorithm)
+        self.warming_up = critic_warmup(config) > 0
         if self.resumed:
             self._restore(self.resumed, state)
         self._start_engine()
@@ -130,12 +130,8 @@ class Run:
     def _build_models(self) -> None:
         config, grid = self.config, self.grid
         policy, training = config.model.hf_checkpoint, config.training
-        responses = training.rollout_batch_size * training.n_samples_per_prompt
-        actor_batch = training.global_batch_size or responses
-        critic_batch = training.critic_global_batch_size or actor_batch
-
         # The actor's schedule covers the rollouts that it trains on.
-        warmup = min(config.algorithm.critic_warmup_iters, training.train_iters - 1)
+        warmup = min(critic_warmup(config), training.train_iters - 1)
         actor_rollouts = training.train_iters - warmup
 
         def build(role: Any, folder: str) -> Any:
@@ -145,14 +141,16 @@ class Run:
             build("actor", policy),
             config,
             grid,
-            actor_rollouts * training.ppo_epochs * (responses // actor_batch),
+            actor_rollouts * training.ppo_epochs * actor_updates(training),
         )
-        self.critic = Critic(
-            build("critic", config.model.critic_hf_checkpoint or policy),
-            config,
-            grid,
-            training.train_iters * training.critic_epochs * (responses // critic_batch),
-        )
+        self.critic = None
+        if config.algorithm.use_critic:
+            self.critic = Critic(
+                build("critic", config.model.critic_hf_checkpoint or policy),
+                config,
+                grid,
+                training.train_iters * training.critic_epochs * critic_updates(training),
+            )
         self.reference = None
         if config.algorithm.kl_coef > 0:
             self.reference = PolicyScorer(build("reference", policy), config, grid)
@@ -177,7 +175,7 @@ class Run:
         if config.rollout.replay_rollouts is not None:
             count = config.training.rollout_batch_size * config.training.n_samples_per_prompt
             replayed = config.rollout.replay_rollouts
-            return load_rollout(replayed, self.step, count, config.algorithm)
+            return load_rollout(replayed, self.step, count, config)
         responses = self.generator(
             prompts,
             config.training.n_samples_per_prompt,
@@ -186,7 +184,7 @@ class Run:
             version=self.version,
             on_progress=self.show_progress("generate"),
         )
-        trajectories = to_trajectories(prompts, responses, config.algorithm)
+        trajectories = to_trajectories(prompts, responses, config)
         if config.rollout.save_rollouts is not None and self.grid.rank == 0:
             save_rollout(config.rollout.save_rollouts, self.step, trajectories)
         return trajectories
@@ -205,7 +203,8 @@ class Run:
     @property
     def parts(self) -> dict[str, Any]:
         """What a checkpoint holds of the models."""
-        return {"actor": self.actor.trainable, "critic": self.critic.trainable}
+        critic = {"critic": self.critic.trainable} if self.critic else {}
+        return {"actor": self.actor.trainable, **critic}
 
     def _restore_cursor(self, folder: Path, state: dict[str, Any]) -> None:
         with about(f"--load {folder}"):

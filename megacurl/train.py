@@ -30,7 +30,7 @@ def train_step(run: Run) -> dict[str, float]:
 
     with timers("log_prob"):
         shard = Shard(trajectories, config, run.grid, run.step)
-        values = run.critic.values(shard)
+        values = run.critic.values(shard) if run.critic else None
         old = run.actor.log_probs(shard)
         reference = run.reference.log_probs(shard) if run.reference else None
     experience = make_experience(
@@ -47,7 +47,8 @@ def train_step(run: Run) -> dict[str, float]:
     metrics |= policy_metrics(shard, old, run.grid) | run.cursor.metrics()
 
     with timers("train"):
-        metrics |= run.critic.update(shard, values, experience.returns)
+        if run.critic and values:
+            metrics |= run.critic.update(shard, values, experience.returns)
         if not run.warming_up:
             weights = experience.weights if config.algorithm.positive_lm_weighted else None
             metrics |= run.actor.update(
@@ -57,8 +58,9 @@ def train_step(run: Run) -> dict[str, float]:
         run.hand_over(trained=not run.warming_up)
     run.step += 1
     if run.warming_up:
+        health = experience.health
         run.warming_up = not critic_warmup_done(
-            run.step, experience.mse, experience.explained_variance, config.algorithm
+            run.step, health.mse, health.value, config.algorithm
         )
     return metrics | {"sync/version": run.version, "perf/tokens": count_tokens(trajectories)}
 

@@ -134,27 +134,31 @@ def train_once(
     actor = Actor(
         build_model("actor", folder, config.model, config.parallel), config, grid, total_steps=10
     )
-    critic = Critic(
-        build_model("critic", folder, config.model, config.parallel), config, grid, total_steps=10
-    )
-    _give_head_something(critic, grid)
+    critic = None
+    if config.algorithm.use_critic:
+        network = build_model("critic", folder, config.model, config.parallel)
+        critic = Critic(network, config, grid, total_steps=10)
+        _give_head_something(critic, grid)
     shard = Shard(trajectories, config, grid, step=0)
-    values = critic.values(shard)
+    values = critic.values(shard) if critic else None
     old = actor.log_probs(shard)
     experience = make_experience(shard, values, difficulty, config, grid, warming_up=False, old=old)
     before = _whole(actor.network, grid, "weight")
-    critic_metrics = critic.update(shard, values, experience.returns)
+    critic_metrics = critic.update(shard, values, experience.returns) if critic else {}
     actor_metrics = actor.update(shard, old, experience.advantages)
     after = _whole(actor.network, grid, "weight")
     result: dict[str, Any] = {
         "metrics": experience.metrics | critic_metrics | actor_metrics,
         "update": {name: after[name] - before[name] for name in after},
-        "values": _by_trajectory(shard, values.values, grid),
         "log_probs": _by_trajectory(shard, old.log_probs, grid),
+        "advantages": _by_trajectory(shard, experience.advantages, grid),
     }
+    if values is not None:
+        result["values"] = _by_trajectory(shard, values.values, grid)
     if not config.parallel.use_distributed_optimizer:  # otherwise a rank holds a part only
         result["grad"] = _whole(actor.network, grid, "grad")
-        result["critic_head_grad"] = _value_head(critic.network, grid, "grad")
+        if critic:
+            result["critic_head_grad"] = _value_head(critic.network, grid, "grad")
     return result
 
 

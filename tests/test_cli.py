@@ -52,6 +52,15 @@ def test_dry_run_of_64_ranks_prints_the_layout() -> None:
     assert "7,615,616,512 parameters" in done.stdout
 
 
+def test_help_of_an_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help-algorithm", "gspo"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("gspo: ")
+    assert "--eps-clip-high 0.0004" in printed
+    assert main(["train", "--help-algorithm", "gpso"]) == 2
+    assert "did you mean 'gspo'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("environment", "flags", "ranks"),
     [

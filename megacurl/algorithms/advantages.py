@@ -1,8 +1,8 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""From values and outcomes to weighted advantages and targets: PPO, VC-PPO, VAPO, CVPO.
+"""Around the advantage estimator: targets of the critic, whitening, and CVPO's weights.
 
-Order (CVPO Eq. 27): GAE, then whitening where it is on, then W_S * W_D. Targets of the critic,
-the positive LM loss and the KL are not weighted.
+Order (CVPO Eq. 27): estimator, then whitening where it is on, then W_S * W_D. Targets of the
+critic, the positive LM loss and the KL are not weighted.
 """
 
 from __future__ import annotations
@@ -12,76 +12,86 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from megacurl.algorithms.gae import gae, length_adaptive_lambda, place_outcome
+from megacurl.algorithms.gae import gae, length_adaptive_lambda
 from megacurl.algorithms.moments import Moments
-from megacurl.algorithms.packed import check_per_sequence, expand, valid_lengths
+from megacurl.algorithms.packed import check_per_sequence, expand
+from megacurl.algorithms.responses import Responses
 from megacurl.algorithms.stochasticity import group_mean_spread, stochasticity_weight
 from megacurl.algorithms.truncation import truncation_bootstrap
 from megacurl.algorithms.whiten import whiten
 from megacurl.config.schema import AlgorithmConfig, CVPOConfig
 
 
-def value_advantages(
-    values: Tensor,
-    outcome: Tensor,
-    mask: Tensor,
-    cu_seqlens: Tensor,
-    config: AlgorithmConfig,
-    *,
-    truncated: Tensor | None = None,
-    bootstrap_values: Tensor | None = None,
-    kl_penalty: Tensor | None = None,
-    lam_critic: float | None = None,
-    merge_moments: Callable[[Moments], Moments] | None = None,
+def responses_gae(
+    responses: Responses, config: AlgorithmConfig, lam: float | Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return unweighted advantages (lambda of the actor) and value targets (lambda of the critic).
+    """Return advantages and returns of GAE with ``lam``, both ``[T]`` and 0 at masked tokens.
 
     Args:
-        values: ``[T]`` critic values at rollout time.
-        outcome: ``[B]`` reward of each response, placed on its last valid token.
-        mask: bool ``[T]``, after :func:`~megacurl.algorithms.truncation.overlong_filter` if used.
-        cu_seqlens: ``[B+1]``.
-        config: gamma, lambdas, whitening, truncation.
-        truncated: bool ``[B]``, needed with ``truncation='bootstrap'``.
-        bootstrap_values: ``[B]`` value after the last token, needed likewise.
-        kl_penalty: ``[T]`` from :func:`~megacurl.algorithms.kl.kl_penalty`, subtracted from the
-            token rewards (``kl_placement='reward'``).
-        lam_critic: overrides the config, e.g. 1.0 while the critic warms up on Monte-Carlo returns.
-        merge_moments: turns this rank's moments of the advantages into the global batch's; None
-            for a single rank. Only called when whitening is on, then on every rank.
+        responses: with values; with ``truncation='bootstrap'`` also truncated and end_values.
+        config: gamma, truncation, rewards on masked tokens.
+        lam: one number, or one a response ``[B]``.
 
-    Returns:
-        ``(advantages, returns)``, both ``[T]`` and 0 at masked tokens.
+    Raises:
+        ValueError: when the responses have no values, or not what the truncation needs.
     """
-    rewards = place_outcome(outcome.to(values.dtype), mask, cu_seqlens)
-    if kl_penalty is not None:
-        rewards = torch.where(mask, rewards - kl_penalty, rewards)
+    if responses.values is None:
+        raise ValueError("GAE needs values of a critic; set use_critic, or another estimator")
     bootstrap = None
     if config.truncation == "bootstrap":
-        bootstrap = truncation_bootstrap(truncated, bootstrap_values)
+        bootstrap = truncation_bootstrap(responses.truncated, responses.end_values)
+    return gae(
+        responses.values,
+        responses.token_rewards(),
+        responses.mask,
+        responses.cu_seqlens,
+        gamma=config.gamma,
+        lam=lam,
+        bootstrap=bootstrap,
+        masked_reward=config.masked_reward,
+    )
 
-    def estimate(lam: float | Tensor) -> tuple[Tensor, Tensor]:
-        return gae(
-            values,
-            rewards,
-            mask,
-            cu_seqlens,
-            gamma=config.gamma,
-            lam=lam,
-            bootstrap=bootstrap,
-            masked_reward=config.masked_reward,
-        )
 
-    advantages, _ = estimate(actor_lambda(valid_lengths(mask, cu_seqlens), config))
-    _, returns = estimate(config.lam_critic if lam_critic is None else lam_critic)
+def critic_targets(
+    responses: Responses, config: AlgorithmConfig, *, lam_critic: float | None = None
+) -> Tensor:
+    """Return what the critic learns, ``[T]``: A_t + V_t with its own lambda (VC-PPO).
+
+    Args:
+        responses: with values.
+        config: the run's settings.
+        lam_critic: overrides the config, e.g. 1.0 while the critic warms up on Monte-Carlo returns.
+    """
+    _, returns = responses_gae(
+        responses, config, config.lam_critic if lam_critic is None else lam_critic
+    )
+    return returns
+
+
+def whiten_advantages(
+    advantages: Tensor,
+    mask: Tensor,
+    config: AlgorithmConfig,
+    *,
+    merge_moments: Callable[[Moments], Moments] | None = None,
+) -> Tensor:
+    """Return the advantages normalised over the rollout as ``whiten_advantages`` says, ``[T]``.
+
+    Args:
+        advantages: ``[T]``.
+        mask: bool ``[T]``.
+        config: the run's settings.
+        merge_moments: turns this rank's moments of the advantages into the global batch's; None
+            for a single rank. Only called when whitening is on, then on every rank.
+    """
     if config.whiten_advantages == "off":
-        return advantages, returns
+        return advantages
     moments = Moments.of(advantages, mask)
     if merge_moments is not None:
         moments = merge_moments(moments)
     if config.whiten_advantages == "sample":
-        return whiten(advantages, mask, moments, ddof=1, eps_mode="add"), returns
-    return whiten(advantages, mask, moments, ddof=0, eps_mode="clamp"), returns
+        return whiten(advantages, mask, moments, ddof=1, eps_mode="add")
+    return whiten(advantages, mask, moments, ddof=0, eps_mode="clamp")
 
 
 def actor_lambda(lengths: Tensor, config: AlgorithmConfig) -> float | Tensor:

@@ -30,12 +30,12 @@ def truncation_bootstrap(truncated: Tensor | None, end_values: Tensor | None) ->
     """
     if truncated is None or end_values is None:
         raise ValueError(
-            "truncation='bootstrap' needs truncated [B] and bootstrap_values [B] "
+            "truncation='bootstrap' needs truncated [B] and end_values [B] "
             "(the critic's value after the last token); or set truncation to 'terminal'"
         )
     if truncated.shape != end_values.shape:
         raise ValueError(
-            f"truncated has shape {tuple(truncated.shape)} but bootstrap_values "
+            f"truncated has shape {tuple(truncated.shape)} but end_values "
             f"{tuple(end_values.shape)}; give one entry a response"
         )
     return torch.where(truncated.bool(), end_values.detach(), 0.0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from megacurl.config.batches import actor_updates, critic_updates, responses_per_rollout
 from megacurl.config.decoder_size import DecoderSize, Role
 from megacurl.config.errors import ConfigError, raise_problems
 from megacurl.config.schema import Config, ParallelConfig
@@ -87,36 +88,41 @@ class ModelPlacement:
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """How one model's updates consume a rollout."""
+    """How one model's updates consume a rollout: ``updates`` optimizer steps an epoch."""
 
     sequences_per_rollout: int
-    global_batch_size: int
+    updates: int
     epochs: int
     dp: int
 
     @property
+    def global_batch_size(self) -> int:
+        """Sequences of one optimizer step, of the largest where they do not divide evenly."""
+        return math.ceil(self.sequences_per_rollout / self.updates)
+
+    @property
     def steps_per_rollout(self) -> int:
         """Optimizer steps that one rollout gives, all epochs."""
-        return self.epochs * (self.sequences_per_rollout // self.global_batch_size)
+        return self.epochs * self.updates
 
     @property
     def sequences_per_dp_rank(self) -> int:
-        """Sequences of one optimizer step that a data parallel rank processes."""
-        return self.global_batch_size // self.dp
+        """Sequences of one optimizer step that a data parallel rank processes, at most."""
+        return math.ceil(self.global_batch_size / self.dp)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The whole run's layout. ``world_size = tp * dp * pp``."""
+    """The whole run's layout. ``world_size = tp * dp * pp``. A run without a critic has none."""
 
     world_size: int
     tp: int
     pp: int
     dp: int
     actor: ModelPlacement
-    critic: ModelPlacement
+    critic: ModelPlacement | None
     actor_updates: UpdatePlan
-    critic_updates: UpdatePlan
+    critic_updates: UpdatePlan | None
 
     @property
     def sequences_per_rollout(self) -> int:
@@ -182,10 +188,10 @@ def resolve_layout(
             f"world size {world_size}, --tensor-model-parallel-size {tp} and "
             f"--pipeline-model-parallel-size {pp} must all be at least 1"
         )
-    shapes = _shapes(hf_config, critic_hf_config)
+    shapes = _shapes(config, hf_config, critic_hf_config)
     problems = [*_grid_problems(world_size, tp, pp), *batch_problems(config)]
     problems += _shape_problems(shapes["actor"], config.parallel, "the model")
-    if critic_hf_config is not None:
+    if critic_hf_config is not None and "critic" in shapes:
         problems += _shape_problems(shapes["critic"], config.parallel, "the critic's model")
     dp = max(world_size // (tp * pp), 1)
     updates = _updates(config, dp)
@@ -210,9 +216,9 @@ def resolve_layout(
         pp=pp,
         dp=dp,
         actor=placements["actor"],
-        critic=placements["critic"],
+        critic=placements.get("critic"),
         actor_updates=updates["actor"],
-        critic_updates=updates["critic"],
+        critic_updates=updates.get("critic"),
     )
 
 
@@ -225,9 +231,11 @@ def virtual_stages(num_layers: int, parallel: ParallelConfig) -> int:
 
 
 def _shapes(
-    hf_config: Mapping[str, Any], critic_hf_config: Mapping[str, Any] | None
+    config: Config, hf_config: Mapping[str, Any], critic_hf_config: Mapping[str, Any] | None
 ) -> dict[Role, DecoderSize]:
     actor = DecoderSize.from_hf(hf_config)
+    if not config.algorithm.use_critic:
+        return {"actor": actor}
     if critic_hf_config is None:
         return {"actor": actor, "critic": actor}
     critic = DecoderSize.from_hf(critic_hf_config, "the critic's config.json")
@@ -275,35 +283,37 @@ def _shape_problems(shape: DecoderSize, parallel: ParallelConfig, model: str) ->
 
 def _updates(config: Config, dp: int) -> dict[Role, UpdatePlan]:
     training = config.training
-    sequences = training.rollout_batch_size * training.n_samples_per_prompt
-    actor = training.global_batch_size or sequences
-    critic = training.critic_global_batch_size or actor
-    return {
-        "actor": UpdatePlan(sequences, actor, training.ppo_epochs, dp),
-        "critic": UpdatePlan(sequences, critic, training.critic_epochs, dp),
+    sequences = responses_per_rollout(training)
+    plans: dict[Role, UpdatePlan] = {
+        "actor": UpdatePlan(sequences, actor_updates(training), training.ppo_epochs, dp)
     }
+    if config.algorithm.use_critic:
+        updates = critic_updates(training)
+        plans["critic"] = UpdatePlan(sequences, updates, training.critic_epochs, dp)
+    return plans
 
 
 def _data_parallel_problems(
     config: Config, updates: Mapping[Role, UpdatePlan], dp: int
-) -> list[str]:
-    problems = []
-    flags: dict[Role, str] = {"actor": "--global-batch-size"}
-    if config.training.critic_global_batch_size is not None:
-        flags["critic"] = "--critic-global-batch-size"
-    for role, flag in flags.items():
-        batch = updates[role].global_batch_size
+) -> Iterator[str]:
+    training = config.training
+    sizes: dict[Role, int | None] = {
+        "actor": training.global_batch_size,
+        "critic": training.critic_global_batch_size,
+    }
+    flags = {"actor": "--global-batch-size", "critic": "--critic-global-batch-size"}
+    for role, plan in updates.items():
+        given, batch, source = sizes[role] is not None, plan.global_batch_size, ""
+        if not given:
+            # Steps of nearly equal size need no multiple of anything; a whole rollout is one.
+            if role == "critic" or plan.updates > 1:
+                continue
+            source = " (--rollout-batch-size x --n-samples-per-prompt)"
         if batch % dp:
-            source = (
-                " (--rollout-batch-size x --n-samples-per-prompt)"
-                if role == "actor" and config.training.global_batch_size is None
-                else ""
+            yield (
+                f"{flags[role]} {batch}{source} is no multiple of the data parallel size {dp} = "
+                f"world size / (tensor x pipeline); use a multiple of {dp}"
             )
-            problems.append(
-                f"{flag} {batch}{source} is no multiple of the data parallel size {dp} = world "
-                f"size / (tensor x pipeline); use a multiple of {dp}"
-            )
-    return problems
 
 
 def _divisors(number: int) -> str:

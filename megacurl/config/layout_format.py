@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from megacurl.config.batches import critic_warmup
 from megacurl.config.layout import Layout, ModelPlacement, UpdatePlan
 from megacurl.config.memory import StateBytes, peak_bytes, stage_bytes
 from megacurl.config.schema import Config
@@ -80,7 +81,9 @@ def _grid(layout: Layout) -> Iterator[str]:
 
 
 def _models(layout: Layout) -> Iterator[str]:
-    if layout.critic.shape == layout.actor.shape:
+    if layout.critic is None:
+        yield from _model("Model (actor, no critic)", layout.actor)
+    elif layout.critic.shape == layout.actor.shape:
         yield from _model("Model (actor, critic)", layout.actor)
     else:
         yield from _model("Actor", layout.actor)
@@ -115,6 +118,7 @@ def _model(title: str, placement: ModelPlacement) -> Iterator[str]:
 
 def _stages(layout: Layout) -> Iterator[str]:
     per_stage = layout.tp * layout.dp
+    models = {"actor": layout.actor} | ({"critic": layout.critic} if layout.critic else {})
     rows = []
     for stage in range(layout.pp):
         first, last = stage == 0, stage == layout.pp - 1
@@ -123,17 +127,14 @@ def _stages(layout: Layout) -> Iterator[str]:
             (
                 f"  {stage}",
                 format_ranks(range(stage * per_stage, (stage + 1) * per_stage)),
-                " ".join(map(_span, layout.actor.stage_layers(stage))),
-                " ".join(map(_span, layout.critic.stage_layers(stage))),
+                *(" ".join(map(_span, model.stage_layers(stage))) for model in models.values()),
                 ", ".join(ends) or "-",
-                f"{layout.actor.stage_parameters(stage):,}",
-                f"{layout.critic.stage_parameters(stage):,}",
+                *(f"{model.stage_parameters(stage):,}" for model in models.values()),
             )
         )
     yield "Pipeline stages (parameters are those of one rank)"
-    yield from format_table(
-        ("  stage", "ranks", "actor layers", "critic layers", "also", "actor", "critic"), rows
-    )
+    layers = [f"{name} layers" for name in models]
+    yield from format_table(("  stage", "ranks", *layers, "also", *models), rows)
 
 
 def _span(numbers: range) -> str:
@@ -187,16 +188,26 @@ def _batches(layout: Layout, config: Config) -> Iterator[str]:
         f"responses = {layout.sequences_per_rollout} responses a rollout, each at most "
         f"{rollout.rollout_max_prompt_len} + {rollout.rollout_max_response_len} tokens"
     )
+    plans = {"actor": layout.actor_updates}
+    if layout.critic_updates is not None:
+        plans["critic"] = layout.critic_updates
     yield from format_table(
         ("  model", "epochs", "responses a step", "a data rank", "optimizer steps a rollout"),
-        [_updates("actor", layout.actor_updates), _updates("critic", layout.critic_updates)],
+        [_updates(name, plan) for name, plan in plans.items()],
     )
-    warmup = config.algorithm.critic_warmup_iters
+    yield _steps(layout, config)
+
+
+def _steps(layout: Layout, config: Config) -> str:
+    rollouts, warmup = config.training.train_iters, critic_warmup(config)
+    if layout.critic_updates is None:
+        steps = rollouts * layout.actor_updates.steps_per_rollout
+        return f"  {rollouts} rollouts: {steps} actor optimizer steps"
     at_least = "at least " if config.algorithm.critic_warmup_stop == "criterion" else ""
-    actor_steps = (training.train_iters - warmup) * layout.actor_updates.steps_per_rollout
-    critic_steps = training.train_iters * layout.critic_updates.steps_per_rollout
-    yield (
-        f"  {training.train_iters} rollouts, the first {warmup} for the critic alone: "
+    actor_steps = (rollouts - warmup) * layout.actor_updates.steps_per_rollout
+    critic_steps = rollouts * layout.critic_updates.steps_per_rollout
+    return (
+        f"  {rollouts} rollouts, the first {warmup} for the critic alone: "
         f"{at_least}{actor_steps} actor and {critic_steps} critic optimizer steps"
     )
 

@@ -27,6 +27,8 @@ class TrainArguments:
 
     config: str | None = None
     """YAML file of settings, sits between preset and flags. RUN/config.yaml repeats a run."""
+    help_algorithm: str | None = None
+    """Print the numbers of this preset with their sources, and stop."""
     dry_run: bool = False
     """Print the layout (ranks, stages, memory, batches) and stop; config.json is all it reads."""
     world_size: int | None = None
@@ -110,7 +112,7 @@ def _refuse_mixed_algorithms(
 def train_flags() -> list[str]:
     """Return every flag of ``megacurl train`` except ``--help``, ``--no-`` forms included."""
     switches = {"dry_run"} | {name for name, spec in field_specs().items() if spec.type is bool}
-    names = ["config", "dry_run", "world_size", *field_specs()]
+    names = ["config", "help_algorithm", "dry_run", "world_size", *field_specs()]
     negated = [flag_name(f"no_{name}") for name in names if name in switches]
     return [flag_name(name) for name in names] + negated
 

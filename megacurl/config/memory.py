@@ -70,11 +70,10 @@ def trained_model_bytes(parameters: int, config: Config, dp: int) -> StateBytes:
 def stage_bytes(layout: Layout, config: Config, stage: int) -> dict[str, StateBytes]:
     """Bytes per model on each rank of pipeline stage ``stage``; with KL a reference model too."""
     actor = layout.actor.stage_parameters(stage)
-    critic = layout.critic.stage_parameters(stage)
-    models = {
-        "actor": trained_model_bytes(actor, config, layout.dp),
-        "critic": trained_model_bytes(critic, config, layout.dp),
-    }
+    models = {"actor": trained_model_bytes(actor, config, layout.dp)}
+    if layout.critic is not None:
+        critic = layout.critic.stage_parameters(stage)
+        models["critic"] = trained_model_bytes(critic, config, layout.dp)
     if config.algorithm.kl_coef > 0:
         models["reference"] = StateBytes(models["actor"].weights, 0, 0)
     return models

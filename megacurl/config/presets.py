@@ -8,7 +8,7 @@ and the schema's defaults are CVPO's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from megacurl.config.errors import ConfigError
 from megacurl.config.fields import convert, field_specs
@@ -17,16 +17,77 @@ from megacurl.utils.names import nearest_hint
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset is (for help and docs) and its overrides, field name -> value."""
+    """What a preset is, and its overrides, field name -> value.
+
+    source: where its numbers come from; sources: other places, field name -> place.
+    """
 
     summary: str
     overrides: Mapping[str, object]
+    source: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
 
+
+_UNWEIGHTED: dict[str, object] = {"use_w_s": False, "use_w_d": False}
+_PLAIN_LOSS: dict[str, object] = {"eps_clip": 0.2, "eps_clip_high": 0.2, "positive_lm_coef": 0.0}
+_ONE_LAMBDA: dict[str, object] = {"length_adaptive_alpha": None}
+# A KL penalty is off, but --kl-coef alone turns on the one that GRPO describes.
+_GROUP: dict[str, object] = {
+    "use_critic": False,
+    "critic_warmup_iters": 0,
+    "advantage_estimator": "grpo",
+    "loss_agg_mode": "seq-mean-token-mean",
+    "kl_estimator": "k3",
+    "kl_placement": "loss",
+    **_PLAIN_LOSS,
+    **_UNWEIGHTED,
+}
+_GROUP_SOURCES = {
+    "grpo_std": "common practice (verl, slime, TRL)",
+    "kl_estimator": "DeepSeekMath paper, for a --kl-coef above 0",
+    "kl_placement": "DeepSeekMath paper, for a --kl-coef above 0",
+}
+_CVPO_SOURCES = {
+    **dict.fromkeys(
+        (
+            "length_adaptive_alpha",
+            "lam_critic",
+            "eps_clip",
+            "eps_clip_high",
+            "positive_lm_coef",
+            "critic_warmup_iters",
+            "use_w_s",
+            "use_w_d",
+            "variance_coefficient",
+            "wd_early",
+            "wd_bottleneck",
+        ),
+        "CVPO paper, as printed",
+    ),
+    "ws_lambda_p": "our choice; the paper does not say",
+    "ws_lambda_n": "our choice; the paper does not say",
+    "updates_per_rollout": "our choice; the paper does not say",
+}
 
 PRESETS: dict[str, Preset] = {
-    # The settings printed in the CVPO paper are the schema's defaults.
-    "cvpo": Preset("length-adaptive GAE weighted by W_S and W_D", {}),
-    # VAPO paper: 50 steps of value pretraining, decoupled lambda, alpha = 0.05.
+    "cvpo": Preset(
+        "length-adaptive GAE weighted by W_S and W_D",
+        {},
+        "CVPO paper; its settings are MegaCURL's defaults",
+        _CVPO_SOURCES,
+    ),
+    "cvpo_stochasticity": Preset(
+        "CVPO with the weight by value spread only (W_S)",
+        {"use_w_d": False},
+        "CVPO paper, ablation",
+        _CVPO_SOURCES,
+    ),
+    "cvpo_curriculum": Preset(
+        "CVPO with the weight by difficulty only (W_D)",
+        {"use_w_s": False},
+        "CVPO paper, ablation",
+        _CVPO_SOURCES,
+    ),
     "vapo": Preset(
         "length-adaptive GAE, Monte-Carlo critic targets, clip-higher, positive LM loss",
         {
@@ -36,26 +97,103 @@ PRESETS: dict[str, Preset] = {
             "eps_clip_high": 0.28,
             "positive_lm_coef": 0.1,
             "critic_warmup_iters": 50,
-            "use_w_s": False,
-            "use_w_d": False,
+            **_UNWEIGHTED,
+        },
+        "VAPO paper",
+    ),
+    "vc_ppo": Preset(
+        "PPO with a pretrained critic and its own lambda of 1",
+        {
+            **_ONE_LAMBDA,
+            "lam_policy": 0.95,
+            "lam_critic": 1.0,
+            "loss_agg_mode": "seq-mean-token-mean",
+            "critic_warmup_iters": 100,
+            **_PLAIN_LOSS,
+            **_UNWEIGHTED,
+        },
+        "VC-PPO paper, second-hand",
+        {
+            "loss_agg_mode": "VAPO paper's description of the PPO it builds on",
+            "positive_lm_coef": "VAPO added it later",
         },
     ),
-    # Schulman et al. 2017 with the settings common in language-model trainers.
     "ppo": Preset(
         "GAE with one lambda, whitened advantages, symmetric clip, value clip",
         {
-            "length_adaptive_alpha": None,
+            **_ONE_LAMBDA,
             "lam_policy": 0.95,
             "lam_critic": 0.95,
             "whiten_advantages": "sample",
-            "eps_clip": 0.2,
-            "eps_clip_high": 0.2,
             "value_clip": 0.2,
-            "positive_lm_coef": 0.0,
             "critic_warmup_iters": 0,
-            "use_w_s": False,
-            "use_w_d": False,
+            **_PLAIN_LOSS,
+            **_UNWEIGHTED,
         },
+        "PPO paper, with the settings common in language-model trainers",
+        {
+            "whiten_advantages": "common practice (verl)",
+        },
+    ),
+    "orz": Preset(
+        "PPO with lambda 1, whitened advantages, rewards 1 and 0, many critic steps a rollout",
+        {
+            **_ONE_LAMBDA,
+            "lam_policy": 1.0,
+            "lam_critic": 1.0,
+            "whiten_advantages": "population",
+            "reward_correct": 1.0,
+            "reward_wrong": 0.0,
+            "reward_truncated": 0.0,
+            "critic_updates_per_rollout": 12,
+            "critic_warmup_iters": 0,
+            **_PLAIN_LOSS,
+            **_UNWEIGHTED,
+        },
+        "Open-Reasoner-Zero paper",
+        {
+            "whiten_advantages": "paper; the kind of variance from its code",
+            "reward_truncated": "Open-Reasoner-Zero code",
+        },
+    ),
+    "grpo": Preset(
+        "rewards standardised within the group, no critic",
+        {**_GROUP},
+        "DeepSeekMath paper",
+        _GROUP_SOURCES,
+    ),
+    "dr_grpo": Preset(
+        "GRPO without division by the deviation or by the response length",
+        {**_GROUP, "grpo_std": "none", "loss_agg_mode": "seq-mean-token-sum-norm"},
+        "Dr. GRPO paper",
+        {
+            **_GROUP_SOURCES,
+            "grpo_std": "Dr. GRPO paper",
+            "loss_agg_mode": "Dr. GRPO paper; the length that divides from its code",
+        },
+    ),
+    "rloo": Preset(
+        "rewards against the mean of the other responses, no critic",
+        {**_GROUP, "advantage_estimator": "rloo"},
+        "RLOO paper",
+        {
+            **_GROUP_SOURCES,
+            "loss_agg_mode": "as GRPO, so that only the baseline differs",
+            "eps_clip": "as GRPO",
+            "eps_clip_high": "as GRPO",
+        },
+    ),
+    "gspo": Preset(
+        "GRPO with the probability ratio of whole responses",
+        {
+            **_GROUP,
+            "ratio_level": "sequence",
+            "eps_clip": 3e-4,
+            "eps_clip_high": 4e-4,
+            "updates_per_rollout": 4,
+        },
+        "GSPO paper, as its implementations quote it",
+        _GROUP_SOURCES,
     ),
 }
 
@@ -80,3 +218,8 @@ def preset_values(name: str) -> dict[str, object]:
             )
         values[key] = convert(specs[key], value, f"preset {name!r}: {key}")
     return values
+
+
+def touched_fields() -> list[str]:
+    """Fields that some preset sets, in the schema's order: the numbers that make an algorithm."""
+    return [key for key in field_specs() if any(key in p.overrides for p in PRESETS.values())]

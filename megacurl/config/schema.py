@@ -98,9 +98,13 @@ class TrainingConfig:
     n_samples_per_prompt: int = 16
     """Responses sampled for every prompt."""
     global_batch_size: int | None = None
-    """Responses per actor optimizer step; default: all of a rollout, one step a rollout."""
+    """Responses per actor optimizer step; default: a rollout by --updates-per-rollout."""
     critic_global_batch_size: int | None = None
-    """Responses per critic optimizer step; default: the actor's."""
+    """Responses per critic optimizer step; default: by --critic-updates-per-rollout."""
+    updates_per_rollout: int = 1
+    """Actor optimizer steps that a rollout is cut into, where --global-batch-size is not given."""
+    critic_updates_per_rollout: int | None = None
+    """The same for the critic; default: as many as the actor."""
     ppo_epochs: int = 1
     """Passes of the actor over a rollout."""
     critic_epochs: int = 1
@@ -119,6 +123,10 @@ class AlgorithmConfig:
 
     algorithm: str = "cvpo"
     """Preset whose numbers the other flags override."""
+    use_critic: bool = True
+    """Train a critic beside the policy; without one nothing of it is built, stored or logged."""
+    advantage_estimator: str = "gae"
+    """How advantages are estimated: gae (from the critic), grpo or rloo (from the group)."""
     gamma: float = 1.0
     """Discount."""
     length_adaptive_alpha: float | None = 0.17
@@ -127,6 +135,10 @@ class AlgorithmConfig:
     """GAE lambda of the actor where it is not length-adaptive."""
     lam_critic: float = 0.1
     """GAE lambda of the critic's targets. CVPO prints 0.1; 1.0 gives Monte-Carlo returns (VAPO)."""
+    grpo_std: Literal["sample", "population", "none"] = "sample"
+    """Deviation by which grpo divides: the group's sample or population one; none is Dr. GRPO."""
+    grpo_eps: float = 1e-6
+    """Added to that deviation."""
     whiten_advantages: Literal["off", "sample", "population"] = "off"
     """Normalise advantages over the batch (by the sample or the population variance)."""
     masked_reward: Literal["error", "drop", "carry"] = "error"
@@ -139,6 +151,14 @@ class AlgorithmConfig:
     """Reward of a correct response."""
     reward_wrong: float = -1.0
     """Reward of a wrong one."""
+    reward_truncated: float | None = None
+    """Reward of a truncated response whatever its answer (ORZ: 0); None judges it as any other."""
+    overlong_penalty: float = 0.0
+    """Taken off the reward of a response at the length limit, less before it (DAPO); 0 is off."""
+    overlong_buffer: int | None = None
+    """Tokens before the limit where that begins; default: a fifth of it (DAPO: 4096 of 20480)."""
+    ratio_level: Literal["token", "sequence"] = "token"
+    """Clip the ratio of each token, or the geometric mean over each response (GSPO)."""
     eps_clip: float = 0.2
     """Lower clip range of the probability ratio."""
     eps_clip_high: float = 0.28

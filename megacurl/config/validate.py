@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from megacurl.config.batches import critic_warmup, update_problems
 from megacurl.config.bounds import bound_problems
 from megacurl.config.errors import raise_problems
+from megacurl.config.estimation import estimator_problems, no_critic_problems
 from megacurl.config.eval_specs import eval_spec_problems
 from megacurl.config.fields import flatten
 from megacurl.config.presets import PRESETS
@@ -34,11 +36,14 @@ def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
     """
     problems = [*bound_problems(flatten(config))]
     problems += _algorithm_problems(config)
+    problems += no_critic_problems(config)
+    problems += estimator_problems(config)
     problems += _critic_warmup_problems(config)
     problems += _cvpo_problems(config)
     problems += _schedule_problems(config)
     problems += _parallel_problems(config)
     problems += batch_problems(config)
+    problems += update_problems(config)
     problems += _token_problems(config)
     problems += _sampling_problems(config)
     problems += _recording_problems(config)
@@ -76,13 +81,13 @@ def _algorithm_problems(config: Config) -> Iterator[str]:
 
 
 def _critic_warmup_problems(config: Config) -> Iterator[str]:
-    warmup = config.algorithm.critic_warmup_iters
+    warmup = critic_warmup(config)
     if warmup > config.training.train_iters:
         yield (
             f"--train-iters {config.training.train_iters} ends before --critic-warmup-iters "
             f"{warmup} does, so the policy would never be trained; raise the one or lower the other"
         )
-    if config.algorithm.critic_warmup_min_iters > warmup:
+    if config.algorithm.critic_warmup_min_iters > warmup and config.algorithm.use_critic:
         yield (
             f"--critic-warmup-min-iters {config.algorithm.critic_warmup_min_iters} must be at most "
             f"--critic-warmup-iters {warmup}"

@@ -133,6 +133,7 @@ class _ActorLoss:
             eps_clip=algorithm.eps_clip,
             eps_clip_high=algorithm.eps_clip_high,
             dual_clip=algorithm.dual_clip,
+            sequences=micro.batch.cu_seqlens if algorithm.ratio_level == "sequence" else None,
         )
         positive = self._positive_lm(log_probs, mask, micro)
         loss = policy + algorithm.positive_lm_coef * positive

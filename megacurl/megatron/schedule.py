@@ -5,6 +5,7 @@ Made once, from lengths that every rank knows, so every rank arrives at the same
 communication. What holds for a plan (each line is a test):
 
 * every response occurs exactly once;
+* mini-batches are of equal size, or differ by one response where they cannot be;
 * a mini-batch has the same responses under every data parallel size;
 * inside a mini-batch every rank has the same number of micro-batches, so no rank waits forever,
   and it is a multiple of ``count_multiple``;
@@ -14,6 +15,7 @@ communication. What holds for a plan (each line is a test):
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +42,7 @@ def plan_micro_batches(
     lengths: Sequence[int],
     *,
     order: Sequence[int],
-    mini_batch_size: int,
+    mini_batches: int,
     dp_size: int,
     max_tokens: int,
     count_multiple: int = 1,
@@ -50,26 +52,20 @@ def plan_micro_batches(
     Args:
         lengths: tokens of every response with its prompt.
         order: a permutation of the responses; consecutive ones form a mini-batch.
-        mini_batch_size: responses of a mini-batch over all ranks.
+        mini_batches: how many; one that there is no response left for is empty.
         dp_size: data parallel ranks.
         max_tokens: tokens of a micro-batch.
         count_multiple: an interleaved pipeline of P stages wants multiples of P micro-batches.
-
-    Raises:
-        ValueError: if ``mini_batch_size`` does not divide the number of responses.
     """
-    if len(order) % mini_batch_size:
-        raise ValueError(
-            f"{len(order)} responses cannot be cut into mini-batches of {mini_batch_size}"
-        )
-    mini_batches = []
-    for start in range(0, len(order), mini_batch_size):
-        shares = _deal(order[start : start + mini_batch_size], lengths, dp_size)
+    bounds = [number * len(order) // mini_batches for number in range(mini_batches + 1)]
+    plan = []
+    for start, end in itertools.pairwise(bounds):
+        shares = _deal(order[start:end], lengths, dp_size)
         packed = [_pack(share, lengths, max_tokens) for share in shares]
         count = max(len(micros) for micros in packed)
         count += -count % count_multiple
-        mini_batches.append(tuple(_split_to(micros, count, lengths) for micros in packed))
-    return MicroBatchPlan(tuple(mini_batches))
+        plan.append(tuple(_split_to(micros, count, lengths) for micros in packed))
+    return MicroBatchPlan(tuple(plan))
 
 
 def _deal(items: Sequence[int], lengths: Sequence[int], ranks: int) -> list[list[int]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from megacurl.algorithms.aggregation import (
     token_coefficients,
 )
 from megacurl.algorithms.truncation import overlong_filter
+from megacurl.config.batches import actor_updates, critic_updates
 from megacurl.config.schema import Config
 from megacurl.megatron.groups import Grid
 from megacurl.megatron.packing import PackedBatch, pack
@@ -58,22 +60,19 @@ class Shard:
         """Plan the step and pack this rank's share; every rank makes the same plan."""
         training = config.training
         sequences = len(trajectories)
-        actor_size = training.global_batch_size or sequences
-        critic_size = training.critic_global_batch_size or actor_size
-        if max(actor_size, critic_size) % min(actor_size, critic_size):
-            raise ValueError(
-                f"--global-batch-size {actor_size} and --critic-global-batch-size {critic_size}: "
-                "one must divide the other"
-            )
         interleaved = config.parallel.num_layers_per_virtual_pipeline_stage is not None
         order = list(range(sequences))
         random.Random(f"{training.seed}/{step}").shuffle(order)
-        self._unit_size = min(actor_size, critic_size)
-        self._sizes = {"actor": actor_size, "critic": critic_size}
+        updates = {"actor": actor_updates(training, sequences)}
+        if config.algorithm.use_critic:
+            updates["critic"] = critic_updates(training, sequences)
+        # The finest cut of which each model's mini-batches are whole numbers of parts.
+        units = math.lcm(*updates.values())
+        self._units_per_step = {role: units // count for role, count in updates.items()}
         plan = plan_micro_batches(
             [t.num_tokens for t in trajectories],
             order=order,
-            mini_batch_size=self._unit_size,
+            mini_batches=units,
             dp_size=grid.dp_size,
             max_tokens=training.max_tokens_per_micro_batch,
             count_multiple=grid.pp_size if interleaved else 1,
@@ -96,6 +95,7 @@ class Shard:
 
         everyone = self.trajectories
         self.index = vector(list(self.order), torch.long)
+        self.all_rewards = vector([t.reward for t in everyone], torch.float32)
         self.all_group = vector([t.group for t in everyone], torch.long)
         self.all_correct = vector([t.correct for t in everyone], torch.bool)
         self.all_truncated = vector([t.truncated for t in everyone], torch.bool)
@@ -103,7 +103,6 @@ class Shard:
         self.cu_seqlens = torch.tensor([0, *lengths], device=device).cumsum(0).to(torch.int32)
         self.correct = vector([t.correct for t in own], torch.bool)
         self.truncated = vector([t.truncated for t in own], torch.bool)
-        self.outcome = vector([t.reward for t in own], torch.float32)
         self.behaviour_log_probs = vector([p for t in own for p in t.log_probs], torch.float32)
         mask = torch.ones(sum(lengths), dtype=torch.bool, device=device)
         all_lengths = vector([len(t.response_ids) for t in everyone], torch.long)
@@ -141,7 +140,7 @@ class Shard:
 
     def mini_batches(self, role: str, epoch: int) -> list[MiniBatch]:
         """The optimizer steps of an epoch: their content is fixed, their order is the epoch's."""
-        per_step = self._sizes[role] // self._unit_size
+        per_step = self._units_per_step[role]
         steps = []
         for start in range(0, len(self._units), per_step):
             micros = tuple(m for unit in self._units[start : start + per_step] for m in unit)

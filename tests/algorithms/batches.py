@@ -1,13 +1,20 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Random packed batches, and the two disturbances every packed function must not notice."""
+"""Random packed batches, the disturbances no packed function may notice, and the value path."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from megacurl.algorithms.advantages import critic_targets, whiten_advantages
+from megacurl.algorithms.estimators.registry import get_estimator
+from megacurl.algorithms.moments import Moments
+from megacurl.algorithms.responses import Responses
+from megacurl.config.schema import AlgorithmConfig
 
 
 @dataclass
@@ -55,3 +62,31 @@ def make_batch(seed: int = 0) -> Batch:
 def noise(batch: Batch, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(batch.mask.numel(), generator=generator, dtype=torch.float64).to(dtype)
+
+
+def advantages_and_targets(
+    values: Tensor,
+    outcome: Tensor,
+    mask: Tensor,
+    cu_seqlens: Tensor,
+    config: AlgorithmConfig,
+    *,
+    lam_critic: float | None = None,
+    merge_moments: Callable[[Moments], Moments] | None = None,
+    **more: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """GAE advantages, whitened where the config says so, and the critic's targets."""
+    responses = Responses(
+        mask=mask,
+        cu_seqlens=cu_seqlens,
+        index=torch.arange(len(outcome)),
+        rewards=outcome,
+        group=torch.zeros(len(outcome), dtype=torch.long),
+        values=values,
+        **more,
+    )
+    advantages = get_estimator("gae").estimate(responses, config)
+    return (
+        whiten_advantages(advantages, mask, config, merge_moments=merge_moments),
+        critic_targets(responses, config, lam_critic=lam_critic),
+    )

@@ -12,7 +12,6 @@ from megacurl.algorithms.advantages import (
     actor_lambda,
     apply_weights,
     trajectory_weights,
-    value_advantages,
 )
 from megacurl.algorithms.gae import gae, length_adaptive_lambda, place_outcome
 from megacurl.algorithms.kl import kl_in_reward
@@ -23,6 +22,7 @@ from megacurl.algorithms.truncation import overlong_filter
 from megacurl.algorithms.whiten import whiten
 from megacurl.config.schema import AlgorithmConfig, CVPOConfig
 from megacurl.curriculum.difficulty import difficulty_weight
+from tests.algorithms.batches import advantages_and_targets
 from tests.algorithms.golden_support import Inputs, Outputs, Packed
 
 
@@ -55,7 +55,7 @@ def run_vapo_advantages(i: Inputs, dtype: torch.dtype) -> Outputs:
     config = AlgorithmConfig(
         gamma=i["gamma"], length_adaptive_alpha=i["alpha"], lam_critic=i["lam_critic"]
     )
-    advantages, returns = value_advantages(
+    advantages, returns = advantages_and_targets(
         batch.tokens(i["values"]), outcome, batch.mask, batch.cu_seqlens, config
     )
     rewards = place_outcome(outcome, batch.mask, batch.cu_seqlens)
@@ -214,7 +214,7 @@ def run_cvpo_advantages(i: Inputs, dtype: torch.dtype) -> Outputs:
     config = AlgorithmConfig(
         gamma=i["gamma"], length_adaptive_alpha=i["alpha_len"], lam_critic=i["lam_critic"]
     )
-    base, returns = value_advantages(
+    base, returns = advantages_and_targets(
         batch.tokens(i["values"]),
         torch.tensor(i["outcome"], dtype=dtype),
         batch.mask,

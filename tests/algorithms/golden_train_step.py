@@ -6,13 +6,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from megacurl.algorithms.advantages import actor_lambda, apply_weights, value_advantages
+from megacurl.algorithms.advantages import actor_lambda, apply_weights
 from megacurl.algorithms.kl import kl_penalty
 from megacurl.algorithms.packed import valid_lengths
 from megacurl.algorithms.policy_loss import policy_loss
 from megacurl.algorithms.positive_lm import positive_lm_loss
 from megacurl.algorithms.value_loss import value_loss
 from megacurl.config.schema import AlgorithmConfig
+from tests.algorithms.batches import advantages_and_targets
 from tests.algorithms.golden_advantages import cvpo_weights
 from tests.algorithms.golden_losses import clip_options, coefficients, gradient
 from tests.algorithms.golden_support import Inputs, Outputs, Packed
@@ -46,7 +47,7 @@ def run_train_step(i: Inputs, dtype: torch.dtype) -> Outputs:
             old, ref, batch.mask, kl_coef=config.kl_coef, estimator=config.kl_estimator
         )
     values = batch.tokens(i["values"])
-    advantages, returns = value_advantages(
+    advantages, returns = advantages_and_targets(
         values, outcome, batch.mask, batch.cu_seqlens, config, kl_penalty=penalty
     )
     result: Outputs = {"returns": batch.ragged(returns)}

@@ -13,14 +13,20 @@ from megacurl.algorithms.advantages import (
     apply_weights,
     stochasticity_amplitudes,
     trajectory_weights,
-    value_advantages,
 )
 from megacurl.algorithms.gae import gae, length_adaptive_lambda, place_outcome
 from megacurl.algorithms.moments import Moments
 from megacurl.algorithms.packed import valid_lengths
 from megacurl.algorithms.truncation import overlong_filter, truncation_bootstrap
 from megacurl.config.schema import AlgorithmConfig, CVPOConfig
-from tests.algorithms.batches import CUTS, LENGTHS, Batch, make_batch, noise
+from tests.algorithms.batches import (
+    CUTS,
+    LENGTHS,
+    Batch,
+    advantages_and_targets,
+    make_batch,
+    noise,
+)
 
 CVPO = AlgorithmConfig()
 OUTCOME = torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0, -1.0, -1.0], dtype=torch.float64)
@@ -32,7 +38,7 @@ W_D = torch.tensor([1.2] * 3 + [0.7] * 4, dtype=torch.float64)
 def run(
     batch: Batch, values: Tensor, config: AlgorithmConfig, **options: object
 ) -> tuple[Tensor, Tensor]:
-    return value_advantages(
+    return advantages_and_targets(
         values,
         OUTCOME,
         batch.mask,
@@ -64,12 +70,12 @@ def test_bootstrap_changes_truncated_responses_only() -> None:
     ends = torch.full((7,), 0.4, dtype=torch.float64)
     config = replace(CVPO, truncation="bootstrap", lam_critic=1.0)
     plain = run(batch, values, replace(config, truncation="terminal"))
-    adv, ret = run(batch, values, config, truncated=truncated, bootstrap_values=ends)
+    adv, ret = run(batch, values, config, truncated=truncated, end_values=ends)
     first = slice(0, LENGTHS[0])
     assert torch.equal(adv[LENGTHS[0] :], plain[0][LENGTHS[0] :])
     torch.testing.assert_close(ret[first][batch.mask[first]], torch.full_like(
         ret[first][batch.mask[first]], 1.4))  # fmt: skip
-    with pytest.raises(ValueError, match="bootstrap_values"):
+    with pytest.raises(ValueError, match="end_values"):
         run(batch, values, config, truncated=truncated)
     with pytest.raises(ValueError, match=r"truncated has shape \(7,\)"):
         truncation_bootstrap(truncated, ends[:2])
@@ -117,7 +123,7 @@ def test_whitening_does_not_depend_on_the_ranks(kind: str, cut: list[list[int]])
     )
     for sequences in cut:
         part, (v, expected) = batch.part(sequences, values, whole)
-        found, _ = value_advantages(
+        found, _ = advantages_and_targets(
             v,
             OUTCOME[sequences],
             part.mask,

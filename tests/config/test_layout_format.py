@@ -153,3 +153,14 @@ def test_two_different_models_are_both_shown(qwen_7b: dict[str, Any]) -> None:
     text = format_layout(resolve_layout(config, 1, qwen_7b, critic), config)
     assert "\nActor: qwen2, 7,615,616,512 parameters" in text
     assert "\nCritic: qwen2, " in text
+
+
+def test_without_a_critic_none_is_shown(qwen_7b: dict[str, Any]) -> None:
+    config = _sized(2, 2, use_critic=False, updates_per_rollout=4)
+    layout = resolve_layout(config, 4, qwen_7b)
+    assert layout.critic is layout.critic_updates is None
+    assert list(stage_bytes(layout, config, 0)) == ["actor"]
+    text = format_layout(layout, config)
+    assert "Model (actor, no critic): qwen2" in text
+    assert text.count("critic") == 1
+    assert "500 rollouts: 2000 actor optimizer steps" in text

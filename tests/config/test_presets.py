@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from megacurl.config.errors import ConfigError
 from megacurl.config.load import resolve_defaults
-from megacurl.config.presets import PRESETS, Preset, preset_values
+from megacurl.config.presets import PRESETS, Preset, preset_values, touched_fields
 from megacurl.config.schema import Config
 from megacurl.config.validate import find_problems
 
@@ -45,6 +47,63 @@ def test_ppo() -> None:
     assert algorithm.whiten_advantages == "sample"
     assert (algorithm.positive_lm_coef, algorithm.critic_warmup_iters) == (0.0, 0)
     assert not (config.cvpo.use_w_s or config.cvpo.use_w_d)
+
+
+def test_ablations_of_cvpo_differ_by_one_switch() -> None:
+    for name, use_w_s, use_w_d in (
+        ("cvpo_stochasticity", True, False),
+        ("cvpo_curriculum", False, True),
+    ):
+        config = resolve_defaults(algorithm=name)
+        assert config.cvpo == replace(Config().cvpo, use_w_s=use_w_s, use_w_d=use_w_d)
+        assert config.algorithm == replace(Config().algorithm, algorithm=name)
+
+
+def test_orz_and_vc_ppo() -> None:
+    orz = resolve_defaults(algorithm="orz")
+    assert (orz.algorithm.lam_policy, orz.algorithm.lam_critic) == (1.0, 1.0)
+    assert orz.algorithm.whiten_advantages == "population"
+    rewards = orz.algorithm.reward_correct, orz.algorithm.reward_wrong
+    assert (*rewards, orz.algorithm.reward_truncated) == (1.0, 0.0, 0.0)
+    assert (orz.training.updates_per_rollout, orz.training.critic_updates_per_rollout) == (1, 12)
+    vc_ppo = resolve_defaults(algorithm="vc_ppo").algorithm
+    assert (vc_ppo.lam_policy, vc_ppo.lam_critic, vc_ppo.eps_clip_high) == (0.95, 1.0, 0.2)
+    assert (vc_ppo.loss_agg_mode, vc_ppo.whiten_advantages) == ("seq-mean-token-mean", "off")
+    assert (vc_ppo.critic_warmup_iters, vc_ppo.positive_lm_coef) == (100, 0.0)
+    for algorithm in (orz.algorithm, vc_ppo):
+        assert (algorithm.length_adaptive_alpha, algorithm.value_clip) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "estimator", "std", "average", "clip"),
+    [
+        ("grpo", "grpo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
+        ("dr_grpo", "grpo", "none", "seq-mean-token-sum-norm", (0.2, 0.2)),
+        ("rloo", "rloo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
+        ("gspo", "grpo", "sample", "seq-mean-token-mean", (3e-4, 4e-4)),
+    ],
+)
+def test_without_a_critic(
+    name: str, estimator: str, std: str, average: str, clip: tuple[float, float]
+) -> None:
+    config = resolve_defaults(algorithm=name)
+    algorithm = config.algorithm
+    assert not algorithm.use_critic
+    assert algorithm.critic_warmup_iters == algorithm.kl_coef == algorithm.positive_lm_coef == 0
+    assert (algorithm.advantage_estimator, algorithm.grpo_std) == (estimator, std)
+    assert algorithm.loss_agg_mode == average
+    assert (algorithm.eps_clip, algorithm.eps_clip_high) == clip
+    assert (algorithm.kl_estimator, algorithm.kl_placement) == ("k3", "loss")
+    assert algorithm.ratio_level == ("sequence" if name == "gspo" else "token")
+    assert config.training.updates_per_rollout == (4 if name == "gspo" else 1)
+    assert not (config.cvpo.use_w_s or config.cvpo.use_w_d)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_says_where_its_numbers_come_from(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.source
+    assert set(preset.sources) <= set(touched_fields())
 
 
 def test_unknown_preset_names_the_nearest() -> None:

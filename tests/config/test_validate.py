@@ -11,6 +11,7 @@ import pytest
 from megacurl.config.bounds import BOUNDS, Bound
 from megacurl.config.errors import ConfigError
 from megacurl.config.fields import field_specs, flag_name
+from megacurl.config.presets import preset_values
 from megacurl.config.schema import Config
 from megacurl.config.validate import find_problems, validate_config
 
@@ -42,6 +43,24 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
     ({"kl_coef": 0.1, "kl_placement": "loss"}, ["--kl-estimator k1", "k2 or k3"]),
     ({"train_iters": 20}, ["--train-iters 20", "--critic-warmup-iters 21", "never"]),
     ({"critic_warmup_min_iters": 22}, ["--critic-warmup-min-iters 22", "at most", "21"]),
+    ({"use_critic": False, "use_w_d": False}, ["--use-w-s", "no critic", "--no-use-w-s"]),
+    (
+        {"use_critic": False, "use_w_s": False, "truncation": "bootstrap"},
+        ["--truncation bootstrap", "no critic", "terminal"],
+    ),
+    (
+        {"use_critic": False, "use_w_s": False, "lam_critic": 0.5},
+        ["--lam-critic 0.5", "no effect", "--algorithm cvpo", "no critic", "leave it out"],
+    ),
+    ({"ratio_level": "sequence"}, ["--ratio-level sequence", "token-mean", "GSPO"]),
+    ({"overlong_buffer": 10}, ["--overlong-buffer 10", "no effect", "--overlong-penalty 0"]),
+    (
+        {"overlong_buffer": 7000, "overlong_penalty": 1.0},
+        ["--overlong-buffer 7000", "at most", "--rollout-max-response-len 6144"],
+    ),
+    ({"grpo_eps": 1e-4}, ["--grpo-eps 0.0001", "no effect", "--advantage-estimator gae"]),
+    ({"updates_per_rollout": 5000}, ["--updates-per-rollout 5000", "4096 responses"]),
+    ({"critic_updates_per_rollout": 5000}, ["--critic-updates-per-rollout 5000", "lower it"]),
     ({"min_lr": 1.5e-6}, ["--min-lr 1.5e-06", "at most --lr 1e-06"]),
     ({"lr_decay_iters": 10}, ["--lr-decay-iters 10", "constant", "cosine"]),
     (
@@ -181,3 +200,27 @@ def test_every_bound_is_enforced_on_both_sides(make_config: MakeConfig, name: st
 )
 def test_bound_words(bound: Bound, words: str) -> None:
     assert bound.words() == words
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "gspo"])
+def test_settings_of_a_critic_that_is_not_there_are_refused(
+    name: str, make_config: MakeConfig
+) -> None:
+    preset = {"algorithm": name, **preset_values(name)}
+    assert find_problems(make_config(**preset)) == []
+    fields: dict[str, object] = {
+        "critic_lr": 1e-3,
+        "critic_warmup_iters": 2,
+        "critic_global_batch_size": 16,
+        "critic_epochs": 2,
+        "value_clip": 0.2,
+        "ws_lambda_p": 5.0,
+    }
+    for field, value in fields.items():
+        (problem,) = find_problems(make_config(**{**preset, field: value}))
+        assert problem.startswith(f"{flag_name(field)} {value} has no effect: --algorithm {name}")
+
+
+def test_a_curriculum_weight_needs_no_critic(make_config: MakeConfig) -> None:
+    config = make_config(**{"algorithm": "grpo", **preset_values("grpo"), "use_w_d": True})
+    assert find_problems(config) == []

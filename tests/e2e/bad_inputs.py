@@ -193,6 +193,17 @@ SETTINGS = {
         ("world size 1 is no multiple of --tensor-model-parallel-size 2", "start a multiple of 4"),
         ("--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"),
     ),
+    "critic of an algorithm without one": Bad(
+        ("--critic-hf-checkpoint {root}/model has no effect", "--algorithm grpo trains no critic"),
+        ("--algorithm", "grpo", "--critic-hf-checkpoint", "{root}/model"),
+    ),
+    "a group of one": Bad(
+        ("--n-samples-per-prompt 1: --advantage-estimator grpo compares", "give at least 2"),
+        ("--algorithm", "gspo", "--n-samples-per-prompt", "1"),
+    ),
+    "misspelt estimator": Bad(
+        ("--advantage-estimator gea", "did you mean 'gae'?"), ("--advantage-estimator", "gea")
+    ),
     "top-p": Bad(
         ("--rollout-top-p 0.7 must be exactly 1", "--eval-top-p"), ("--rollout-top-p", "0.7")
     ),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from megacurl.config.load import resolve_defaults
 from megacurl.config.presets import PRESETS
 from megacurl.observe.sinks.jsonl import read_rows
 from tests import jobs
@@ -30,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def train(
     world: Callable[[int], World], model: Path, folder: Path, **flat: Any
 ) -> list[dict[str, float]]:
-    flat = {"train_iters": 3, "critic_warmup_iters": 1, "export_hf": False, **flat}
+    flat = {"train_iters": 3, "export_hf": False, **flat}
     config = config_of(model, questions(folder), folder / "run", **flat)
     world(2).run(jobs.run_training, config)
     return read_rows(folder / "run" / "metrics.jsonl")
@@ -40,12 +41,20 @@ def train(
 def test_preset(
     world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path, preset: str
 ) -> None:
-    row = train(world, tiny_model("qwen2-tied"), tmp_path, preset=preset)[-1]
+    has_critic = resolve_defaults(preset).algorithm.use_critic
+    warmup = {"critic_warmup_iters": 1} if has_critic else {}
+    rows = train(world, tiny_model("qwen2-tied"), tmp_path, preset=preset, **warmup)
+    row = rows[-1]
     assert row["actor/grad_norm"] > 0
-    assert row["critic/grad_norm"] > 0
-    assert row["sync/version"] == 2
-    weighted = preset == "cvpo"
-    assert (row["cvpo/w_d_mean"] != 1.0) == weighted
+    assert row["sync/version"] == 3 - has_critic
+    assert any(name.startswith("critic/") for name in row) == has_critic
+    assert ("cvpo/sigma_mean" in row) == has_critic
+    if has_critic:
+        assert row["critic/grad_norm"] > 0
+        assert (row["cvpo/w_s_mean"] != 1.0) == (preset in ("cvpo", "cvpo_stochasticity"))
+    assert (row["cvpo/w_d_mean"] != 1.0) == (preset in ("cvpo", "cvpo_curriculum"))
+    checkpoint = tmp_path / "run" / "checkpoints" / "step_000003"
+    assert (checkpoint / "critic").exists() == has_critic
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -26,9 +26,10 @@ def questions(folder: Path) -> Path:
     return path
 
 
-def config_of(model: Path, data: Path, run_dir: Path, **flat: Any) -> Config:
+def config_of(model: Path, data: Path, run_dir: Path, preset: str = "cvpo", **flat: Any) -> Config:
     return jobs.settings(
         model,
+        preset,
         **{
             "prompt_data": str(data),
             "run_dir": str(run_dir),
@@ -60,7 +61,14 @@ INTERLEAVED = {"pipeline_model_parallel_size": 2, "num_layers_per_virtual_pipeli
 
 @pytest.mark.parametrize(
     ("layout", "size"),
-    [({}, 1), ({"offload": "all"}, 2), (TP2PP2, 4), (INTERLEAVED, 2)],
+    [
+        ({}, 1),
+        ({"offload": "all"}, 2),
+        (TP2PP2, 4),
+        (INTERLEAVED, 2),
+        ({"preset": "gspo"}, 2),
+        ({"preset": "grpo", "tensor_model_parallel_size": 2, "offload": "all"}, 2),
+    ],
     ids=str,
 )
 def test_resume_is_exact(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,47 @@ def references(
         return made[key]
 
     return of
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        *itertools.product(["tp2-sp", "dp2"], ["grpo", "dr_grpo", "rloo", "gspo", "orz", "vc_ppo"]),
+        ("pp2", "grpo"),
+        ("dp4", "gspo"),
+        ("small micro-batches", "gspo"),
+    ],
+)
+def test_same_step_of_other_algorithms(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], name: str, preset: str
+) -> None:
+    """A group's responses lie on different ranks; its advantages may not notice."""
+    size, flags = LAYOUTS[name]
+    more = {"preset": preset, "updates_per_rollout": 3, "lam_critic": 1.0, "entropy_coef": 0.0}
+    expected = reference_of(world, tiny_model("qwen2-tied"), more)
+    found = train(world, tiny_model("qwen2-tied"), size, {**flags, **more})
+    assert found.keys() == expected.keys()
+    assert ("values" in found) == (preset in ("orz", "vc_ppo"))
+    assert any(k.startswith("critic/") for k in found["metrics"]) == ("values" in found)
+    for metric, value in expected["metrics"].items():
+        assert found["metrics"][metric] == pytest.approx(value, rel=1e-4, abs=1e-6), metric
+    torch.testing.assert_close(found["advantages"], expected["advantages"], rtol=1e-5, atol=1e-4)
+    assert bool(expected["advantages"].abs().sum() > 1)
+    gap = norm({n: found["update"][n] - t for n, t in expected["update"].items()})
+    assert norm(expected["update"]) > 0
+    assert gap <= 5e-3 * norm(expected["update"])
+
+
+_REFERENCES: dict[str, dict[str, Any]] = {}
+
+
+def reference_of(
+    world: Callable[[int], World], folder: Path, flags: dict[str, Any]
+) -> dict[str, Any]:
+    """The step on one process."""
+    if flags["preset"] not in _REFERENCES:
+        _REFERENCES[flags["preset"]] = train(world, folder, 1, flags)
+    return _REFERENCES[flags["preset"]]
 
 
 @pytest.mark.parametrize("distributed", [True, False], ids=["sharded-adam", "plain-adam"])

@@ -1,0 +1,91 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""Advantage estimators: registry, group advantages over ranks, and one added as the docs say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from megacurl.algorithms.estimators import registry
+from megacurl.algorithms.estimators.registry import (
+    estimator_names,
+    get_estimator,
+    register_estimator,
+)
+from megacurl.algorithms.gae import gae
+from megacurl.algorithms.group_advantages import grpo_advantages, rloo_advantages
+from megacurl.algorithms.packed import expand
+from megacurl.algorithms.responses import Responses
+from megacurl.config.schema import AlgorithmConfig
+from tests.algorithms.batches import CUTS, Batch, make_batch, noise
+
+REWARDS = torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0, -1.0, -1.0], dtype=torch.float64)
+GROUP = torch.tensor([5, 5, 5, 2, 2, 2, 2])
+CONFIG = AlgorithmConfig()
+
+
+def responses(batch: Batch, own: list[int], **more: Tensor) -> Responses:
+    """What a rank sees that has only the responses ``own`` of the rollout."""
+    return Responses(batch.mask, batch.cu_seqlens, torch.tensor(own), REWARDS, GROUP, **more)
+
+
+def test_names() -> None:
+    assert estimator_names() == ["gae", "grpo", "rloo"]
+    with pytest.raises(ValueError, match=r"unknown estimator 'grop' \(did you mean 'grpo'"):
+        get_estimator("grop")
+    with pytest.raises(ValueError, match="'grpo' is registered twice"):
+        register_estimator("grpo")(get_estimator("gae").estimate)
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_group_is_complete_on_every_rank(name: str, cut: list[list[int]]) -> None:
+    batch = make_batch()
+    rule = {"grpo": grpo_advantages, "rloo": rloo_advantages}[name]
+    whole = expand(rule(REWARDS, GROUP), batch.cu_seqlens, batch.mask.numel())
+    for own in cut:
+        part, (expected,) = batch.part(own, whole)
+        found = get_estimator(name).estimate(responses(part, own), CONFIG)
+        assert torch.equal(found, torch.where(part.mask, expected, 0.0))
+
+
+def test_dr_grpo_only_subtracts_the_mean() -> None:
+    batch = make_batch()
+    own = list(range(7))
+    found = get_estimator("grpo").estimate(responses(batch, own), replace(CONFIG, grpo_std="none"))
+    assert set(found[batch.mask].tolist()) <= {1 - 1 / 3, -1 - 1 / 3, 1.0, -1.0}
+
+
+def test_gae_without_values_says_so() -> None:
+    with pytest.raises(ValueError, match="GAE needs values"):
+        get_estimator("gae").estimate(responses(make_batch(), list(range(7))), CONFIG)
+
+
+def test_one_more_estimator_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REINFORCE++ before its whitening: the reward to go, less the KL penalty, no baseline."""
+    monkeypatch.setattr(registry, "_ESTIMATORS", dict(registry._ESTIMATORS))
+
+    @register_estimator("reward_to_go", kl_in_reward=True)
+    def reward_to_go(responses: Responses, config: AlgorithmConfig) -> Tensor:
+        rewards = responses.token_rewards()
+        layout = (rewards, responses.mask, responses.cu_seqlens)
+        return gae(torch.zeros_like(rewards), *layout, gamma=config.gamma, lam=1.0)[0]
+
+    batch = make_batch()
+    penalty = batch.poisoned(noise(batch, 1).abs())
+    own = list(range(7))
+    estimate = get_estimator("reward_to_go").estimate
+    found = estimate(responses(batch, own, kl_penalty=penalty), CONFIG)
+    for r, a, p, m in zip(
+        REWARDS,
+        found.split(batch.lengths),
+        penalty.split(batch.lengths),
+        batch.mask.split(batch.lengths),
+        strict=True,
+    ):
+        if m.any():
+            assert float(a[m][0]) == pytest.approx(float(r - p[m].sum()))
+            assert float(a[m][-1]) == pytest.approx(float(r - p[m][-1]))
