@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from megacurl.config.errors import ConfigError
+from megacurl.config.fields import field_specs
 from megacurl.config.load import resolve_defaults
-from megacurl.config.presets import PRESETS, Preset, preset_values, touched_fields
+from megacurl.config.presets import PRESETS, Preset, preset_values
 from megacurl.config.schema import Config
 from megacurl.config.validate import find_problems
 
@@ -103,7 +104,7 @@ def test_without_a_critic(
 def test_every_preset_says_where_its_numbers_come_from(name: str) -> None:
     preset = PRESETS[name]
     assert preset.source
-    assert set(preset.sources) <= set(touched_fields())
+    assert set(preset.sources) <= set(field_specs())
 
 
 def test_unknown_preset_names_the_nearest() -> None:
