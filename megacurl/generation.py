@@ -89,6 +89,8 @@ class Generator:
         return [merged[i] for i in range(len(prompts))]
 
     def _judge(self, samples: Sequence[Sample], answers: Sequence[str]) -> list[Judged]:
+        if not samples:  # fewer questions than ranks; a tokenizer makes one text of no samples
+            return []
         texts = self.tokenizer.batch_decode(
             [s.token_ids for s in samples], skip_special_tokens=True
         )

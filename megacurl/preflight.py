@@ -15,6 +15,7 @@ from typing import Any
 from megacurl.algorithms.estimators.registry import get_estimator
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
+from megacurl.curriculum.sampling.registry import get_rule
 from megacurl.models.check_hf import check_hf_folder
 from megacurl.models.shape import ModelShape
 from megacurl.rewards.registry import Verifier, get_verifier, verifier_options
@@ -28,11 +29,13 @@ Shapes = dict[str, ModelShape]
 def check_parts(config: Config) -> tuple[Verifier, Shapes]:
     """The verifier and the models' shapes.
 
-    Raises ConfigError for an estimator, an engine, a verifier or a sink that does not exist or is
-    not installed, or does not fit the settings, and for a model folder that cannot be loaded.
+    Raises ConfigError for an estimator, a sampling rule, an engine, a verifier or a sink that does
+    not exist, is not installed or does not fit the settings, and for a model folder that cannot be
+    loaded.
     """
     run, data = config.run, config.data
     _check_estimator(config)
+    _check_sampling(config)
     engine = config.rollout.rollout_engine
     try:
         engine_class(engine)
@@ -79,6 +82,19 @@ def _check_estimator(config: Config) -> None:
             f"--kl-coef {algorithm.kl_coef:g} with --kl-placement reward does not reach "
             f"--advantage-estimator {name}, which sees one reward a response; use --kl-placement "
             "loss with --kl-estimator k3"
+        )
+
+
+def _check_sampling(config: Config) -> None:
+    name, samples = config.sampling.sampling, config.training.n_samples_per_prompt
+    try:
+        rule = get_rule(name)
+    except ValueError as error:
+        raise ConfigError(f"--sampling {name}: {error}") from error
+    if rule.needs_groups and samples < 2:
+        raise ConfigError(
+            f"--n-samples-per-prompt {samples}: --sampling {name} looks at how the responses to a "
+            "question differ; give at least 2"
         )
 
 

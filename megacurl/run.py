@@ -5,23 +5,31 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from megacurl.config.batches import actor_updates, critic_updates, critic_warmup
+from megacurl.collection import Collector, Rollout
+from megacurl.config.batches import (
+    actor_updates,
+    critic_updates,
+    critic_warmup,
+    responses_per_rollout,
+)
 from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml
 from megacurl.curriculum.cvpo import CVPOCurriculum
+from megacurl.curriculum.sampling.registry import get_rule
 from megacurl.data.chat import encode_prompts
 from megacurl.data.cursor import PromptCursor
 from megacurl.data.tokenizer import load_tokenizer
 from megacurl.evaluate import Evaluator, result_path
 from megacurl.evaluation.result import EvalResult
 from megacurl.evaluation.table import print_before_after
-from megacurl.generation import EncodedPrompt, Generator, to_trajectories
+from megacurl.generation import EncodedPrompt, Generator, Judged
 from megacurl.megatron import checkpoint
 from megacurl.megatron.actor import Actor, PolicyScorer
 from megacurl.megatron.critic import Critic
@@ -36,7 +44,6 @@ from megacurl.recording import check_recording, load_rollout, save_rollout
 from megacurl.rollout.types import SamplingSpec
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
-from megacurl.trajectory import Trajectory
 
 
 class Run:
@@ -122,6 +129,8 @@ class Run:
         self.cursor: PromptCursor[EncodedPrompt] = PromptCursor(
             encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
         )
+        rule = get_rule(config.sampling.sampling).build(config)
+        self.collector = Collector(rule, self.cursor, encoded.items, config)
         self.sampling = SamplingSpec(
             max_tokens=config.rollout.rollout_max_response_len,
             temperature=config.rollout.rollout_temperature,
@@ -168,26 +177,33 @@ class Run:
             self.engine, self.tokenizer, self.verifier, grid, config.training.seed
         )
 
-    def rollout(self) -> list[Trajectory]:
+    def rollout(self) -> Rollout:
         """The step's judged responses: generated, or replayed from a recording; collective."""
         config = self.config
-        prompts = self.cursor.next(config.training.rollout_batch_size)
         if config.rollout.replay_rollouts is not None:
-            count = config.training.rollout_batch_size * config.training.n_samples_per_prompt
+            self.cursor.next(config.training.rollout_batch_size)
+            count = responses_per_rollout(config.training)
             replayed = config.rollout.replay_rollouts
-            return load_rollout(replayed, self.step, count, config)
-        responses = self.generator(
+            return Rollout.of(load_rollout(replayed, self.step, count, config))
+        rollout = self.collector(self.step, self._generate)
+        if config.rollout.save_rollouts is not None and self.grid.rank == 0:
+            save_rollout(config.rollout.save_rollouts, self.step, rollout.trajectories)
+        if missing := rollout.metrics.get("sampling/shortfall"):
+            self.progress.note(
+                f"--sampling {config.sampling.sampling} is {missing:.0f} of "
+                f"{config.training.rollout_batch_size} questions short: a smaller batch"
+            )
+        return rollout
+
+    def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[list[Judged]]:
+        return self.generator(
             prompts,
-            config.training.n_samples_per_prompt,
+            self.config.training.n_samples_per_prompt,
             self.sampling,
             step=self.step,
             version=self.version,
             on_progress=self.show_progress("generate"),
         )
-        trajectories = to_trajectories(prompts, responses, config)
-        if config.rollout.save_rollouts is not None and self.grid.rank == 0:
-            save_rollout(config.rollout.save_rollouts, self.step, trajectories)
-        return trajectories
 
     def rest_engine(self) -> None:
         """Let the engine's memory go while the trainer works, if asked for."""
@@ -213,6 +229,7 @@ class Run:
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         checkpoint.load_checkpoint(folder, self.parts)
         self.curriculum.load_state_dict(state["curriculum"])
+        self.collector.rule.load_state_dict(state.get("sampling", {}))
         self.warming_up = bool(state["warming_up"])
         self.progress.note(f"resumed from {folder} after step {self.step}")
 
@@ -229,6 +246,7 @@ class Run:
             "shapes": {role: dataclasses.asdict(shape) for role, shape in self.shapes.items()},
             "cursor": self.cursor.state_dict(),
             "curriculum": self.curriculum.state_dict(),
+            "sampling": self.collector.rule.state_dict(),
         }
         checkpoint.save_checkpoint(
             self.folder / "checkpoints",

@@ -1,9 +1,9 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""The training loop: read ``train_step`` and you know the method."""
+"""The training loop: read ``train_step`` and ``update`` and you know the method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.errors import ConfigError
@@ -19,15 +19,28 @@ from megacurl.trajectory import Trajectory
 
 def train_step(run: Run) -> dict[str, float]:
     """Roll out, judge, weigh, update critic and actor, hand the new policy to the engine."""
-    config, timers = run.config, run.timers
-
-    with timers("generate"):
-        trajectories = run.rollout()
+    with run.timers("generate"):
+        rollout = run.rollout()
         run.rest_engine()
+    trajectories, everything = rollout.trajectories, rollout.everything
     difficulty = run.curriculum.observe(
-        [t.prompt_id for t in trajectories], [t.correct for t in trajectories]
+        [t.prompt_id for t in everything], [t.correct for t in everything]
     )
+    metrics = rollout.metrics | run.curriculum.metrics() | run.cursor.metrics()
+    policy_learns = bool(trajectories) and not run.warming_up
+    if trajectories:  # a sampling rule may find no question worth training on
+        metrics |= update(run, trajectories, difficulty)
+    with run.timers("sync"):
+        run.hand_over(trained=policy_learns)
+    run.step += 1
+    return metrics | {"sync/version": run.version, "perf/tokens": count_tokens(everything)}
 
+
+def update(
+    run: Run, trajectories: Sequence[Trajectory], difficulty: Mapping[str, float]
+) -> dict[str, float]:
+    """Advantages of the trajectories, and the steps of critic and actor on them."""
+    config, timers = run.config, run.timers
     with timers("log_prob"):
         shard = Shard(trajectories, config, run.grid, run.step)
         values = run.critic.values(shard) if run.critic else None
@@ -43,8 +56,8 @@ def train_step(run: Run) -> dict[str, float]:
         old=old,
         reference=reference,
     )
-    metrics = rollout_metrics(trajectories) | run.curriculum.metrics() | experience.metrics
-    metrics |= policy_metrics(shard, old, run.grid) | run.cursor.metrics()
+    metrics = rollout_metrics(trajectories) | experience.metrics
+    metrics |= policy_metrics(shard, old, run.grid)
 
     with timers("train"):
         if run.critic and values:
@@ -54,15 +67,12 @@ def train_step(run: Run) -> dict[str, float]:
             metrics |= run.actor.update(
                 shard, old, experience.advantages, reference=reference, weights=weights
             )
-    with timers("sync"):
-        run.hand_over(trained=not run.warming_up)
-    run.step += 1
     if run.warming_up:
         health = experience.health
         run.warming_up = not critic_warmup_done(
-            run.step, health.mse, health.value, config.algorithm
+            run.step + 1, health.mse, health.value, config.algorithm
         )
-    return metrics | {"sync/version": run.version, "perf/tokens": count_tokens(trajectories)}
+    return metrics
 
 
 def train(run: Run) -> None:

@@ -46,6 +46,8 @@ def test_a_flag_that_the_verifier_does_not_know(tiny_model: Callable[[str], Path
         ("grpo", {"advantage_estimator": "gae"}, "needs the values of a critic.*--use-critic"),
         ("vapo", {"advantage_estimator": "grpo"}, "--use-critic: nothing would read its values"),
         ("rloo", {"n_samples_per_prompt": 1}, "--n-samples-per-prompt 1: .*at least 2"),
+        ("vapo", {"sampling": "vrcl"}, "--sampling vrcl: unknown .*'vcrl'"),
+        ("vapo", {"sampling": "dynamic", "n_samples_per_prompt": 1}, "--sampling dynamic looks"),
         (
             "grpo",
             {"kl_coef": 0.1, "kl_placement": "reward"},

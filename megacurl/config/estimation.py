@@ -38,6 +38,17 @@ CRITIC_ONLY = (
     "ws_scale",
 )
 _GRPO_ONLY = ("grpo_std", "grpo_eps")
+RULE_ONLY = {
+    "dynamic": ("dynamic_max_rounds",),
+    "vcrl": (
+        "vcrl_kappa",
+        "vcrl_kappa_switch",
+        "vcrl_momentum",
+        "vcrl_max_replays",
+        "vcrl_beta",
+        "vcrl_bank_size",
+    ),
+}
 
 
 def no_critic_problems(config: Config) -> Iterator[str]:
@@ -85,6 +96,25 @@ def estimator_problems(config: Config) -> Iterator[str]:
         yield (
             f"{flag_name(name)} {shown} has no effect with --advantage-estimator "
             f"{algorithm.advantage_estimator}; leave it out, or use grpo"
+        )
+
+
+def sampling_problems(config: Config) -> Iterator[str]:
+    """Options of a sampling rule that is not the chosen one, and rules without a rollout."""
+    rule, replayed = config.sampling.sampling, config.rollout.replay_rollouts
+    for other, names in RULE_ONLY.items():
+        if other == rule:
+            continue
+        for name, shown in _changed(config, names):
+            value = " ".join(map(str, shown)) if isinstance(shown, tuple) else shown
+            yield (
+                f"{flag_name(name)} {value} has no effect with --sampling {rule}; leave it out, "
+                f"or use --sampling {other}"
+            )
+    if replayed is not None and rule != "uniform":
+        yield (
+            f"--replay-rollouts {replayed} with --sampling {rule}: a replay has its questions "
+            "already; use --sampling uniform"
         )
 
 

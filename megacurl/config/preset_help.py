@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from megacurl.config.estimation import CRITIC_ONLY
+from megacurl.config.estimation import CRITIC_ONLY, RULE_ONLY
 from megacurl.config.fields import field_specs, flag_name
 from megacurl.config.presets import PRESETS, Preset, preset_values, touched_fields
 
 # Where a number comes from that a preset leaves at its default.
 _DEFAULTS = {
+    "sampling": "every question counts",
     "use_critic": "the estimator needs one",
     "advantage_estimator": "GAE paper",
     "gamma": "every source",
@@ -24,16 +25,22 @@ _DEFAULTS = {
     "grpo_eps": "common practice (verl, slime)",
 }
 _ALWAYS = (
+    "dynamic_max_rounds",
     "gamma",
     "grpo_eps",
     "kl_coef",
     "variance_coefficient",
+    "vcrl_beta",
+    "vcrl_kappa",
+    "vcrl_kappa_switch",
+    "vcrl_max_replays",
+    "vcrl_momentum",
     "wd_bottleneck",
     "wd_early",
     "ws_lambda_n",
     "ws_lambda_p",
 )
-_PARTS = ("positive_lm_coef", "use_w_s", "use_w_d")
+_PARTS = ("positive_lm_coef", "use_w_s", "use_w_d", "overlong_penalty")
 
 
 def preset_help(name: str) -> str:
@@ -71,6 +78,9 @@ def _unread(values: Mapping[str, object]) -> set[str]:
         unread |= {"variance_coefficient", "ws_lambda_p", "ws_lambda_n"}
     if not values["use_w_d"]:
         unread |= {"wd_early", "wd_bottleneck"}
+    for rule, options in RULE_ONLY.items():
+        if values["sampling"] != rule:
+            unread |= set(options)
     if not values["kl_coef"] and values["kl_placement"] == "reward":
         unread |= {"kl_estimator", "kl_placement"}
     return unread

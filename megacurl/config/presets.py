@@ -183,6 +183,34 @@ PRESETS: dict[str, Preset] = {
             "eps_clip_high": "as GRPO",
         },
     ),
+    "dapo": Preset(
+        "GRPO with clip-higher, token-level loss, dynamic sampling and overlong penalty",
+        {
+            **_GROUP,
+            "eps_clip_high": 0.28,
+            "loss_agg_mode": "token-mean",
+            "overlong_penalty": 1.0,
+            "sampling": "dynamic",
+        },
+        "DAPO paper",
+        {
+            **_GROUP_SOURCES,
+            "dynamic_max_rounds": "DAPO code (verl)",
+        },
+    ),
+    "vcrl": Preset(
+        "GRPO on questions of high group variance, with replay",
+        {**_GROUP, "reward_correct": 1.0, "reward_wrong": 0.0, "sampling": "vcrl"},
+        "VCRL paper, second-hand",
+        {
+            **_GROUP_SOURCES,
+            **dict.fromkeys(
+                ("vcrl_kappa", "vcrl_kappa_switch", "vcrl_momentum", "vcrl_max_replays"),
+                "VCRL paper, second-hand",
+            ),
+            "vcrl_beta": "our choice; no text we know defines it",
+        },
+    ),
     "gspo": Preset(
         "GRPO with the probability ratio of whole responses",
         {

@@ -267,6 +267,28 @@ class CVPOConfig:
 
 
 @dataclass(frozen=True)
+class SamplingConfig:
+    """Which questions a step trains on."""
+
+    sampling: str = "uniform"
+    """Rule: uniform (all), dynamic (DAPO: those answered neither always nor never), or vcrl."""
+    dynamic_max_rounds: int = 10
+    """Rollouts of a batch that dynamic may take to fill it; then it trains on what there is."""
+    vcrl_kappa: tuple[float, float] = (0.3, 0.8)
+    """Group variance that a question must exceed, early and late in the run (VCRL)."""
+    vcrl_kappa_switch: int = 20
+    """Steps before the late threshold holds."""
+    vcrl_momentum: float = 0.9
+    """Weight of a replayed question's old priority."""
+    vcrl_max_replays: int = 2
+    """Replays after which a question leaves the bank."""
+    vcrl_beta: Literal["variance", "staleness"] = "variance"
+    """What moves a priority: the question's new variance, or the steps since its last use."""
+    vcrl_bank_size: int | None = None
+    """Questions that the bank holds; default: any number."""
+
+
+@dataclass(frozen=True)
 class RolloutConfig:
     """Generation of responses, and the weight sync that precedes it."""
 
@@ -372,6 +394,7 @@ class Config:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
     cvpo: CVPOConfig = field(default_factory=CVPOConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     data: DataConfig = field(default_factory=DataConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)

@@ -11,7 +11,7 @@ from typing import Literal
 from megacurl.config.batches import critic_warmup, update_problems
 from megacurl.config.bounds import bound_problems
 from megacurl.config.errors import raise_problems
-from megacurl.config.estimation import estimator_problems, no_critic_problems
+from megacurl.config.estimation import estimator_problems, no_critic_problems, sampling_problems
 from megacurl.config.eval_specs import eval_spec_problems
 from megacurl.config.fields import flatten
 from megacurl.config.presets import PRESETS
@@ -38,6 +38,7 @@ def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
     problems += _algorithm_problems(config)
     problems += no_critic_problems(config)
     problems += estimator_problems(config)
+    problems += sampling_problems(config)
     problems += _critic_warmup_problems(config)
     problems += _cvpo_problems(config)
     problems += _schedule_problems(config)
@@ -158,23 +159,13 @@ def batch_problems(config: Config) -> list[str]:
         "--global-batch-size": training.global_batch_size,
         "--critic-global-batch-size": training.critic_global_batch_size,
     }
-    problems = [
+    return [
         f"{flag} {size} does not divide the {sequences} responses of a rollout "
         f"(--rollout-batch-size {training.rollout_batch_size} x --n-samples-per-prompt "
         f"{training.n_samples_per_prompt}); use a divisor of {sequences}"
         for flag, size in sizes.items()
         if size is not None and size > 0 and sequences % size
     ]
-    given = sorted(size for size in sizes.values() if size is not None and size > 0)
-    if not problems and len(given) == 2 and given[1] % given[0]:
-        # A size that is left out takes the other's or the rollout's, which fit.
-        problems.append(
-            f"--global-batch-size {training.global_batch_size} and --critic-global-batch-size "
-            f"{training.critic_global_batch_size}: neither divides the other, so that their "
-            "mini-batches cannot be made of the same parts; use equal sizes, or leave "
-            "--critic-global-batch-size out"
-        )
-    return problems
 
 
 def _token_problems(config: Config) -> Iterator[str]:

@@ -82,6 +82,8 @@ def test_orz_and_vc_ppo() -> None:
         ("dr_grpo", "grpo", "none", "seq-mean-token-sum-norm", (0.2, 0.2)),
         ("rloo", "rloo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
         ("gspo", "grpo", "sample", "seq-mean-token-mean", (3e-4, 4e-4)),
+        ("dapo", "grpo", "sample", "token-mean", (0.2, 0.28)),
+        ("vcrl", "grpo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
     ],
 )
 def test_without_a_critic(
@@ -98,6 +100,10 @@ def test_without_a_critic(
     assert algorithm.ratio_level == ("sequence" if name == "gspo" else "token")
     assert config.training.updates_per_rollout == (4 if name == "gspo" else 1)
     assert not (config.cvpo.use_w_s or config.cvpo.use_w_d)
+    sampling = {"dapo": "dynamic", "vcrl": "vcrl"}.get(name, "uniform")
+    assert config.sampling.sampling == sampling
+    assert algorithm.overlong_penalty == (name == "dapo")
+    assert algorithm.reward_wrong == (0.0 if name == "vcrl" else -1.0)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from megacurl.config.load import resolve_defaults
 from megacurl.curriculum.replay_bank import ReplayBank
 from megacurl.curriculum.sampling.dynamic import DynamicSampling
+from megacurl.curriculum.sampling.registry import get_rule, register_rule, rule_names
 from megacurl.curriculum.sampling.rule import GroupOutcome, SamplingRule
 from megacurl.curriculum.sampling.uniform import UniformSampling
 from megacurl.curriculum.sampling.vcrl import VCRLSampling
@@ -91,3 +93,22 @@ def test_the_state_of_another_rule_is_refused() -> None:
         RULES["uniform"]().load_state_dict(state)
     with pytest.raises(ValueError, match="no replay bank"):
         RULES["vcrl"]().load_state_dict({})
+
+
+def test_rules_are_found_by_name_and_built_from_the_settings() -> None:
+    assert rule_names() == ["dynamic", "uniform", "vcrl"]
+    built = {
+        preset: get_rule(config.sampling.sampling).build(config)
+        for preset in ("cvpo", "dapo", "vcrl")
+        for config in (resolve_defaults(preset),)
+    }
+    assert [type(rule) for rule in built.values()] == [
+        UniformSampling,
+        DynamicSampling,
+        VCRLSampling,
+    ]
+    assert all(rule.begin(0).fresh == 256 for rule in built.values())
+    with pytest.raises(ValueError, match=r"unknown sampling rule 'vrcl' \(did you mean 'vcrl'"):
+        get_rule("vrcl")
+    with pytest.raises(ValueError, match="'vcrl' is registered twice"):
+        register_rule("vcrl")(get_rule("uniform").build)

@@ -175,20 +175,6 @@ SETTINGS = {
         ("--global-batch-size 3 does not divide the 8 responses", "use a divisor of 8"),
         ("--global-batch-size", "3"),
     ),
-    "batches of actor and critic": Bad(
-        (
-            "--global-batch-size 4 and --critic-global-batch-size 6: neither divides the other",
-            "use equal sizes",
-        ),
-        (
-            "--rollout-batch-size",
-            "6",
-            "--global-batch-size",
-            "4",
-            "--critic-global-batch-size",
-            "6",
-        ),
-    ),
     "too few ranks": Bad(
         ("world size 1 is no multiple of --tensor-model-parallel-size 2", "start a multiple of 4"),
         ("--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "2"),
@@ -200,6 +186,10 @@ SETTINGS = {
     "a group of one": Bad(
         ("--n-samples-per-prompt 1: --advantage-estimator grpo compares", "give at least 2"),
         ("--algorithm", "gspo", "--n-samples-per-prompt", "1"),
+    ),
+    "bank of a rule without one": Bad(
+        ("--vcrl-bank-size 8 has no effect with --sampling dynamic", "--sampling vcrl"),
+        ("--algorithm", "dapo", "--vcrl-bank-size", "8"),
     ),
     "misspelt estimator": Bad(
         ("--advantage-estimator gea", "did you mean 'gae'?"), ("--advantage-estimator", "gea")

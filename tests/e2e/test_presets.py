@@ -22,6 +22,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "truncated out": {"overlong_filter": True},
     "bootstrap": {"truncation": "bootstrap"},
     "critic steps": {"critic_global_batch_size": 4, "critic_epochs": 2, "ppo_epochs": 2},
+    "uneven steps": {
+        "global_batch_size": None,
+        "updates_per_rollout": 3,
+        "critic_updates_per_rollout": 5,
+    },
     "weighted lm": {"positive_lm_weighted": True, "normalize_w": True, "ws_mu": "batch"},
     "prompt mean": {"loss_agg_mode": "prompt-mean-token-mean", "whiten_advantages": "population"},
     "entropy": {"entropy_coef": 0.01, "dual_clip": 3.0, "value_clip": 0.2},

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from megacurl.config.schema import Config
+from megacurl.curriculum.sampling.registry import register_rule
 from megacurl.curriculum.sampling.rule import Ask, GroupOutcome, SamplingRule
 
 
@@ -54,3 +56,11 @@ class DynamicSampling(SamplingRule):
             "kept": len(self._chosen) / max(self._seen, 1),
             "shortfall": float(max(self.batch_size - len(self._chosen), 0)),
         }
+
+
+@register_rule("dynamic", needs_groups=True)
+def build(config: Config) -> SamplingRule:
+    """With ``dynamic_max_rounds``."""
+    return DynamicSampling(
+        config.training.rollout_batch_size, max_rounds=config.sampling.dynamic_max_rounds
+    )

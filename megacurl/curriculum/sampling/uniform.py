@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from megacurl.config.schema import Config
+from megacurl.curriculum.sampling.registry import register_rule
 from megacurl.curriculum.sampling.rule import Ask, GroupOutcome, SamplingRule
 
 
@@ -27,3 +29,9 @@ class UniformSampling(SamplingRule):
 
     def finish(self) -> list[str]:
         return self._batch
+
+
+@register_rule("uniform")
+def build(config: Config) -> SamplingRule:
+    """No settings but the batch size."""
+    return UniformSampling(config.training.rollout_batch_size)

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from megacurl.config.schema import Config
 from megacurl.curriculum.group_variance import binary_group_variance, threshold_at
 from megacurl.curriculum.replay_bank import ReplayBank
+from megacurl.curriculum.sampling.registry import register_rule
 from megacurl.curriculum.sampling.rule import Ask, GroupOutcome, SamplingRule
 
 
@@ -94,3 +96,23 @@ class VCRLSampling(SamplingRule):
         if "bank" not in state:
             raise ValueError("the checkpoint has no replay bank: another --sampling rule wrote it")
         self.bank.load_state_dict(state["bank"])
+
+
+@register_rule("vcrl", needs_groups=True)
+def build(config: Config) -> SamplingRule:
+    """With the ``vcrl_*`` settings."""
+    settings = config.sampling
+    early, late = settings.vcrl_kappa
+    bank = ReplayBank(
+        momentum=settings.vcrl_momentum,
+        max_replays=settings.vcrl_max_replays,
+        beta=settings.vcrl_beta,
+        capacity=settings.vcrl_bank_size,
+    )
+    return VCRLSampling(
+        config.training.rollout_batch_size,
+        bank,
+        kappa_early=early,
+        kappa_late=late,
+        kappa_switch_step=settings.vcrl_kappa_switch,
+    )
