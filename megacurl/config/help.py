@@ -45,14 +45,17 @@ Train a policy and its critic. One process runs this on every rank.
     --tensor-model-parallel-size 4
 
 A setting comes from the flag if given, else from --config, else from the
---algorithm preset ({", ".join(PRESETS)}), else from the default. Defaults, in
-brackets, include preset and file. docs/configuration.md has the whole text of
-every flag, docs/training.md which ones a task needs.
+--algorithm preset, else from the default. Defaults, in brackets, include preset
+and file. docs/configuration.md has the whole text of every flag,
+docs/training.md which ones a task needs.
+
+{textwrap.fill("Presets: " + ", ".join(PRESETS), 79)}
 """
 
 _OWN = (
     ("-h, --help", "Show this text"),
     ("--config FILE", "YAML file of settings, as RUN/config.yaml"),
+    ("--help-algorithm NAME", "Print a preset's numbers and their sources"),
     ("--[no-]dry-run", "Print the layout and its memory, and stop"),
     ("--world-size N", "With --dry-run: number of ranks"),
 )

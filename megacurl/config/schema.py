@@ -102,9 +102,9 @@ class TrainingConfig:
     critic_global_batch_size: int | None = None
     """Responses per critic optimizer step; default: by --critic-updates-per-rollout."""
     updates_per_rollout: int = 1
-    """Actor optimizer steps that a rollout is cut into, where --global-batch-size is not given."""
+    """Actor optimizer steps a rollout; --global-batch-size, if given, wins over it."""
     critic_updates_per_rollout: int | None = None
-    """The same for the critic; default: as many as the actor."""
+    """Critic optimizer steps a rollout; default: as many as the actor."""
     ppo_epochs: int = 1
     """Passes of the actor over a rollout."""
     critic_epochs: int = 1
@@ -154,11 +154,11 @@ class AlgorithmConfig:
     reward_truncated: float | None = None
     """Reward of a truncated response whatever its answer (ORZ: 0); None judges it as any other."""
     overlong_penalty: float = 0.0
-    """Taken off the reward of a response at the length limit, less before it (DAPO); 0 is off."""
+    """Reward lost at the length limit, and less before it; 0 is off (DAPO: 1)."""
     overlong_buffer: int | None = None
     """Tokens before the limit where that begins; default: a fifth of it (DAPO: 4096 of 20480)."""
     ratio_level: Literal["token", "sequence"] = "token"
-    """Clip the ratio of each token, or the geometric mean over each response (GSPO)."""
+    """What is clipped: each token's ratio, or its geometric mean over a response (GSPO)."""
     eps_clip: float = 0.2
     """Lower clip range of the probability ratio."""
     eps_clip_high: float = 0.28
@@ -271,11 +271,11 @@ class SamplingConfig:
     """Which questions a step trains on."""
 
     sampling: str = "uniform"
-    """Rule: uniform (all), dynamic (DAPO: those answered neither always nor never), or vcrl."""
+    """Rule of the choice, uniform, dynamic or vcrl. dynamic is DAPO's."""
     dynamic_max_rounds: int = 10
     """Rollouts of a batch that dynamic may take to fill it; then it trains on what there is."""
     vcrl_kappa: tuple[float, float] = (0.3, 0.8)
-    """Group variance that a question must exceed, early and late in the run (VCRL)."""
+    """Group variance to exceed, early and late in the run (VCRL)."""
     vcrl_kappa_switch: int = 20
     """Steps before the late threshold holds."""
     vcrl_momentum: float = 0.9

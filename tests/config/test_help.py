@@ -26,7 +26,7 @@ def test_every_flag_is_there_once_and_in_its_group() -> None:
     found = groups(train_help(resolve_defaults(), 100))
     assert list(found) == ["this command", "common", *section_types()]
     listed = [flag for flags in found.values() for flag in flags]
-    own = {"-h,", "--config", "--[no-]dry-run", "--world-size"}
+    own = {"-h,", "--config", "--help-algorithm", "--[no-]dry-run", "--world-size"}
     assert len(listed) == len(set(listed)) == len(field_specs()) + len(own)
     both = {flag.replace("[no-]", form) for flag in listed for form in ("", "no-")} - {"-h,"}
     assert both == set(train_flags())
