@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from transformers.utils.logging import disable_progress_bar
 
+from megacurl.collection import Rollout
 from megacurl.config.schema import Config
 from megacurl.data.load import load_prompts
 from megacurl.megatron import groups
@@ -32,9 +33,10 @@ class _OpenRun(Run):
 
     trajectories: list[Trajectory]
 
-    def rollout(self) -> list[Trajectory]:
-        self.trajectories = super().rollout()
-        return self.trajectories
+    def rollout(self) -> Rollout:
+        rollout = super().rollout()
+        self.trajectories = rollout.trajectories
+        return rollout
 
 
 def measure(bench: StepBench, grid: Grid) -> list[Round]:

@@ -51,7 +51,7 @@ DEFAULTS=(
 # Monte-Carlo targets (--lam-critic 1) suit responses of 25 tokens; CVPO's 0.1 is made for thousands.
 read_flag algorithm cvpo
 case "$VALUE" in
-    grpo | dr_grpo | rloo | gspo | dapo | vcrl) ;; # no critic
+    grpo | grpo_asyn | dr_grpo | rloo | gspo | dapo | vcrl) ;; # no critic
     cvpo*) DEFAULTS+=(--critic-lr 1e-3 --critic-warmup-iters 2 --lam-critic 1.0) ;;
     *) DEFAULTS+=(--critic-lr 1e-3 --critic-warmup-iters 2) ;;
 esac

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,26 @@ class Rollout:
     def of(cls, trajectories: list[Trajectory]) -> Rollout:
         """All of it is trained on."""
         return cls(trajectories, trajectories, {})
+
+    @classmethod
+    def choose(
+        cls, everything: list[Trajectory], chosen: Sequence[str], metrics: dict[str, float]
+    ) -> Rollout:
+        """Train on the questions ``chosen``, numbered in that order."""
+        responses: dict[str, list[Trajectory]] = {}
+        for trajectory in everything:
+            responses.setdefault(trajectory.prompt_id, []).append(trajectory)
+        trajectories = [
+            dataclasses.replace(t, group=group)
+            for group, question in enumerate(chosen)
+            for t in responses[question]
+        ]
+        return cls(trajectories, everything, metrics)
+
+    @property
+    def chosen(self) -> list[str]:
+        """The questions that are trained on, in order."""
+        return list(dict.fromkeys(t.prompt_id for t in self.trajectories))
 
 
 class Collector:
@@ -67,19 +88,13 @@ class Collector:
             found |= rolled
             ask = self.rule.more()
         chosen = self.rule.finish()
-        everything = self._trajectories(found.values())
-        trajectories = self._trajectories(found[question] for question in chosen)
-        return Rollout(trajectories, everything, self._metrics(everything))
+        pairs = list(found.values())
+        everything = to_trajectories([p for p, _ in pairs], [row for _, row in pairs], self.config)
+        return Rollout.choose(everything, chosen, self._metrics(everything))
 
     def _prompts(self, ask: Ask) -> list[EncodedPrompt]:
         fresh = self.cursor.next(min(ask.fresh, len(self.cursor))) if ask.fresh else []
         return [*fresh, *(self._by_id[question] for question in ask.again)]
-
-    def _trajectories(
-        self, groups: Iterable[tuple[EncodedPrompt, list[Judged]]]
-    ) -> list[Trajectory]:
-        pairs = list(groups)
-        return to_trajectories([p for p, _ in pairs], [row for _, row in pairs], self.config)
 
     def _metrics(self, everything: Sequence[Trajectory]) -> dict[str, float]:
         of_rule = {f"sampling/{name}": value for name, value in self.rule.metrics().items()}

@@ -29,7 +29,9 @@ def explain_divergence(
         checkpoints: those that can be loaded, newest first.
     """
     optimizer = config.optimizer
-    rates = f"--lr (it was {optimizer.lr:g}) or --critic-lr (it was {optimizer.critic_lr:g})"
+    rates = f"--lr (it was {optimizer.lr:g})"
+    if config.algorithm.use_critic:
+        rates += f" or --critic-lr (it was {optimizer.critic_lr:g})"
     problems = [f"the run has diverged after step {step}: {error}"]
     if checkpoints:
         own = checkpoints[0].is_relative_to(config.run.run_dir)

@@ -16,11 +16,13 @@ from megacurl.algorithms.advantages import (
     whiten_advantages,
 )
 from megacurl.algorithms.estimators.registry import get_estimator
+from megacurl.algorithms.importance import correct_staleness
 from megacurl.algorithms.kl import kl_penalty
 from megacurl.algorithms.metrics import ExplainedVariance
 from megacurl.algorithms.moments import Moments
 from megacurl.algorithms.responses import Responses
 from megacurl.algorithms.stochasticity import value_spread
+from megacurl.config.batches import rollout_correction
 from megacurl.config.schema import Config
 from megacurl.megatron.actor import LogProbs
 from megacurl.megatron.critic import Values
@@ -152,18 +154,47 @@ def _weights(
     )
 
 
-def policy_metrics(shard: Shard, old: LogProbs, grid: Grid) -> dict[str, float]:
-    """Entropy of the policy, and how far the engine's log-probs are from the trainer's; collective.
+def correct_lag(
+    shard: Shard, old: LogProbs, config: Config, grid: Grid
+) -> tuple[LogProbs, Tensor | None]:
+    """What the clipped ratio starts from, and the weights [R] of the tokens, as set."""
+    correction = rollout_correction(config)
+    if correction == "recompute" or not grid.is_last_stage:
+        return old, None
+    start, weights = correct_staleness(
+        old.log_probs,
+        shard.behaviour_log_probs,
+        shard.mask,
+        shard.cu_seqlens,
+        correction=correction,
+        high=config.algorithm.tis_cap,
+    )
+    return LogProbs(start, old.entropy), weights
 
-    Both have the same weights, so the gap is rounding, or a sync that went wrong.
+
+def policy_metrics(shard: Shard, old: LogProbs, config: Config, grid: Grid) -> dict[str, float]:
+    """Entropy, and how far the trainer's log-probs are from those sampled with; collective.
+
+    Without a lag both have the same weights, so the gap is rounding, or a sync that went wrong.
     """
-    sums = torch.zeros(3, dtype=torch.float64, device=grid.device)
+    sums = torch.zeros(7, dtype=torch.float64, device=grid.device)
+    largest = torch.zeros(1, dtype=torch.float64, device=grid.device)
     if grid.is_last_stage:
-        sums[0] = (old.log_probs - shard.behaviour_log_probs).abs().sum()
-        sums[1] = old.entropy.sum()
-        sums[2] = old.entropy.numel()
-    gap, entropy, count = grid.sum_over_owners(sums).tolist()
-    return {"sync/logprob_gap": gap / count, "actor/entropy": entropy / count}
+        gap = (old.log_probs - shard.behaviour_log_probs).double()
+        weights = gap.clamp(-20.0, 20.0).exp()
+        clipped = weights > config.algorithm.tis_cap
+        columns = (gap.abs(), old.entropy, -gap, weights, weights.square(), clipped)
+        sums = torch.stack([*(c.double().sum() for c in columns), sums.new_tensor(gap.numel())])
+        largest = gap.abs().amax().reshape(1) if gap.numel() else largest
+    size, entropy, kl, weight, square, clipped, count = grid.sum_over_owners(sums).tolist()
+    return {
+        "sync/logprob_gap": size / count,
+        "actor/entropy": entropy / count,
+        "mismatch/kl": kl / count,
+        "mismatch/max_gap": grid.max_over_owners(largest).item(),
+        "mismatch/ess": weight * weight / (count * square),
+        "mismatch/tis_clipped": clipped / count,
+    }
 
 
 def _reward_penalty(

@@ -48,6 +48,11 @@ def save_rollout(folder: str | Path, step: int, trajectories: Sequence[Trajector
     """Write a step's trajectories; the file appears whole or not at all and replaces an older."""
     target = rollout_path(folder, step)
     target.parent.mkdir(parents=True, exist_ok=True)
+    write_trajectories(target, trajectories)
+
+
+def write_trajectories(target: Path, trajectories: Sequence[Trajectory]) -> None:
+    """Write ``target``, which appears whole or not at all."""
     partial = target.with_name(f".{target.name}.partial")
     rows = [dataclasses.asdict(t) for t in trajectories]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), partial)
@@ -72,21 +77,30 @@ def load_rollout(folder: str | Path, step: int, count: int, config: Config) -> l
     """
     path = rollout_path(folder, step)
     try:
-        # A column that the schema has and the file lacks is read as nulls.
-        missing = set(_SCHEMA.names) - set(pq.read_schema(path).names) - _OPTIONAL
-        if missing:
-            raise ValueError(f"it has no column {', '.join(map(repr, sorted(missing)))}")
-        rows = pq.read_table(path, schema=_SCHEMA).to_pylist()
+        trajectories = read_trajectories(path, config)
     except (ValueError, pa.ArrowException, OSError) as error:
         raise ConfigError(f"--replay-rollouts {folder}: {path.name} is damaged: {error}") from error
-    lists = ("prompt_ids", "response_ids", "log_probs")
-    if len(rows) != count:
+    if len(trajectories) != count:
         raise ConfigError(
-            f"--replay-rollouts {folder}: {path.name} has {len(rows)} responses, but "
+            f"--replay-rollouts {folder}: {path.name} has {len(trajectories)} responses, but "
             f"--rollout-batch-size times --n-samples-per-prompt is {count}; set them as recorded"
         )
+    return trajectories
+
+
+def read_trajectories(path: Path, config: Config) -> list[Trajectory]:
+    """What ``write_trajectories`` wrote, with the rewards that ``config`` gives.
+
+    Raises:
+        ValueError, pyarrow.ArrowException, OSError: if the file is damaged.
+    """
+    # A column that the schema has and the file lacks is read as nulls.
+    missing = set(_SCHEMA.names) - set(pq.read_schema(path).names) - _OPTIONAL
+    if missing:
+        raise ValueError(f"it has no column {', '.join(map(repr, sorted(missing)))}")
+    rows = pq.read_table(path, schema=_SCHEMA).to_pylist()
     for row in rows:
-        row.update({name: tuple(row[name]) for name in lists})
+        row.update({name: tuple(row[name]) for name in ("prompt_ids", "response_ids", "log_probs")})
         row["reward"] = outcome_reward(
             config,
             correct=row["correct"],

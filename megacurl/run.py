@@ -12,12 +12,7 @@ from typing import Any
 import torch
 
 from megacurl.collection import Collector, Rollout
-from megacurl.config.batches import (
-    actor_updates,
-    critic_updates,
-    critic_warmup,
-    responses_per_rollout,
-)
+from megacurl.config.batches import actor_updates, critic_updates, critic_warmup
 from megacurl.config.errors import ConfigError, about
 from megacurl.config.schema import Config
 from megacurl.config.yaml_file import dump_yaml
@@ -40,8 +35,9 @@ from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
 from megacurl.preflight import check_parts, check_same_model, make_engine
 from megacurl.questions import training_questions
-from megacurl.recording import check_recording, load_rollout, save_rollout
+from megacurl.recording import check_recording
 from megacurl.rollout.types import SamplingSpec
+from megacurl.rollout_source import RolloutSource
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
 
@@ -130,7 +126,13 @@ class Run:
             encoded.items, seed=config.training.seed, shuffle=config.data.shuffle
         )
         rule = get_rule(config.sampling.sampling).build(config)
-        self.collector = Collector(rule, self.cursor, encoded.items, config)
+        self.rollouts = RolloutSource(
+            Collector(rule, self.cursor, encoded.items, config),
+            self._generate,
+            config,
+            saves=self.grid.rank == 0,
+            note=self.progress.note,
+        )
         self.sampling = SamplingSpec(
             max_tokens=config.rollout.rollout_max_response_len,
             temperature=config.rollout.rollout_temperature,
@@ -178,29 +180,15 @@ class Run:
         )
 
     def rollout(self) -> Rollout:
-        """The step's judged responses: generated, or replayed from a recording; collective."""
-        config = self.config
-        if config.rollout.replay_rollouts is not None:
-            self.cursor.next(config.training.rollout_batch_size)
-            count = responses_per_rollout(config.training)
-            replayed = config.rollout.replay_rollouts
-            return Rollout.of(load_rollout(replayed, self.step, count, config))
-        rollout = self.collector(self.step, self._generate)
-        if config.rollout.save_rollouts is not None and self.grid.rank == 0:
-            save_rollout(config.rollout.save_rollouts, self.step, rollout.trajectories)
-        if missing := rollout.metrics.get("sampling/shortfall"):
-            self.progress.note(
-                f"--sampling {config.sampling.sampling} is {missing:.0f} of "
-                f"{config.training.rollout_batch_size} questions short: a smaller batch"
-            )
-        return rollout
+        """What this step trains on; collective."""
+        return self.rollouts(self.step)
 
-    def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[list[Judged]]:
+    def _generate(self, prompts: Sequence[EncodedPrompt], step: int) -> list[list[Judged]]:
         return self.generator(
             prompts,
             self.config.training.n_samples_per_prompt,
             self.sampling,
-            step=self.step,
+            step=step,
             version=self.version,
             on_progress=self.show_progress("generate"),
         )
@@ -229,7 +217,7 @@ class Run:
     def _restore(self, folder: Path, state: dict[str, Any]) -> None:
         checkpoint.load_checkpoint(folder, self.parts)
         self.curriculum.load_state_dict(state["curriculum"])
-        self.collector.rule.load_state_dict(state.get("sampling", {}))
+        self.rollouts.load_state_dict(state.get("rollouts", {}), folder)
         self.warming_up = bool(state["warming_up"])
         self.progress.note(f"resumed from {folder} after step {self.step}")
 
@@ -246,7 +234,7 @@ class Run:
             "shapes": {role: dataclasses.asdict(shape) for role, shape in self.shapes.items()},
             "cursor": self.cursor.state_dict(),
             "curriculum": self.curriculum.state_dict(),
-            "sampling": self.collector.rule.state_dict(),
+            "rollouts": self.rollouts.state_dict(),
         }
         checkpoint.save_checkpoint(
             self.folder / "checkpoints",
@@ -255,6 +243,7 @@ class Run:
             state,
             self.grid,
             settings.keep_checkpoints,
+            write_more=self.rollouts.save_ahead,
         )
 
     def saved(self) -> list[Path]:

@@ -9,7 +9,7 @@ from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.divergence import explain_divergence
-from megacurl.experience import make_experience, policy_metrics
+from megacurl.experience import correct_lag, make_experience, policy_metrics
 from megacurl.generation import rollout_metrics
 from megacurl.megatron import groups
 from megacurl.megatron.shard import Shard
@@ -57,15 +57,21 @@ def update(
         reference=reference,
     )
     metrics = rollout_metrics(trajectories) | experience.metrics
-    metrics |= policy_metrics(shard, old, run.grid)
+    metrics |= policy_metrics(shard, old, config, run.grid)
 
     with timers("train"):
         if run.critic and values:
             metrics |= run.critic.update(shard, values, experience.returns)
         if not run.warming_up:
             weights = experience.weights if config.algorithm.positive_lm_weighted else None
+            start, token_weights = correct_lag(shard, old, config, run.grid)
             metrics |= run.actor.update(
-                shard, old, experience.advantages, reference=reference, weights=weights
+                shard,
+                start,
+                experience.advantages,
+                reference=reference,
+                weights=weights,
+                token_weights=token_weights,
             )
     if run.warming_up:
         health = experience.health

@@ -1,10 +1,11 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Optimizer steps of a rollout, rollouts of the warm-up: the one place for that arithmetic."""
+"""What several settings give together: optimizer steps, warm-up, treatment of old responses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 from megacurl.config.schema import Config, TrainingConfig
 
@@ -41,6 +42,14 @@ def critic_updates(training: TrainingConfig, responses: int | None = None) -> in
 def critic_warmup(config: Config) -> int:
     """First steps of the run that train the critic alone, at most."""
     return config.algorithm.critic_warmup_iters if config.algorithm.use_critic else 0
+
+
+def rollout_correction(config: Config) -> Literal["decoupled", "behavior", "recompute"]:
+    """How responses of older weights are treated, ``auto`` resolved."""
+    chosen = config.algorithm.rollout_correction
+    if chosen == "auto":
+        return "decoupled" if config.rollout.rollout_lag else "recompute"
+    return chosen
 
 
 def update_problems(config: Config) -> Iterator[str]:

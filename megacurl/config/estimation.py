@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from megacurl.config.batches import rollout_correction
 from megacurl.config.fields import field_specs, flag_name, flatten
 from megacurl.config.presets import PRESETS, preset_values
 from megacurl.config.schema import Config
@@ -90,6 +91,12 @@ def estimator_problems(config: Config) -> Iterator[str]:
             f"--overlong-buffer {algorithm.overlong_buffer} must be at most "
             f"--rollout-max-response-len {limit}"
         )
+    if rollout_correction(config) != "decoupled":
+        for name, shown in _changed(config, ("tis_cap",)):
+            yield (
+                f"{flag_name(name)} {shown} has no effect with --rollout-correction "
+                f"{rollout_correction(config)}; leave it out, or use decoupled"
+            )
     if algorithm.advantage_estimator == "grpo":
         return
     for name, shown in _changed(config, _GRPO_ONLY):

@@ -15,6 +15,7 @@ _DEFAULTS = {
     "use_critic": "the estimator needs one",
     "advantage_estimator": "GAE paper",
     "gamma": "every source",
+    "rollout_lag": "on-policy",
     "reward_correct": "CVPO, VAPO, DAPO papers",
     "reward_wrong": "CVPO, VAPO, DAPO papers",
     "ratio_level": "PPO paper",
@@ -29,6 +30,7 @@ _ALWAYS = (
     "gamma",
     "grpo_eps",
     "kl_coef",
+    "tis_cap",
     "variance_coefficient",
     "vcrl_beta",
     "vcrl_kappa",
@@ -66,6 +68,8 @@ def _unread(values: Mapping[str, object]) -> set[str]:
     unread: set[str] = set()
     if not values["use_critic"]:
         unread |= set(CRITIC_ONLY)
+    if values["rollout_correction"] == "auto":
+        unread |= {"tis_cap", "rollout_correction"}
     if values["length_adaptive_alpha"] is not None:
         unread |= {"lam_policy"}
     if values["advantage_estimator"] != "gae":

@@ -162,6 +162,16 @@ PRESETS: dict[str, Preset] = {
         "DeepSeekMath paper",
         _GROUP_SOURCES,
     ),
+    "grpo_asyn": Preset(
+        "GRPO on responses that are one step old, with truncated importance weights",
+        {**_GROUP, "rollout_lag": 1, "rollout_correction": "decoupled"},
+        "CVPO paper, which names it as a baseline",
+        {
+            **_GROUP_SOURCES,
+            "rollout_correction": "decoupled PPO (AReaL); the CVPO paper does not say",
+            "tis_cap": "common practice (verl, slime)",
+        },
+    ),
     "dr_grpo": Preset(
         "GRPO without division by the deviation or by the response length",
         {**_GROUP, "grpo_std": "none", "loss_agg_mode": "seq-mean-token-sum-norm"},

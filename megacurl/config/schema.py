@@ -157,6 +157,10 @@ class AlgorithmConfig:
     """Reward lost at the length limit, and less before it; 0 is off (DAPO: 1)."""
     overlong_buffer: int | None = None
     """Tokens before the limit where that begins; default: a fifth of it (DAPO: 4096 of 20480)."""
+    rollout_correction: Literal["auto", "decoupled", "behavior", "recompute"] = "auto"
+    """Treatment of older responses; auto is decoupled with --rollout-lag 1, else recompute."""
+    tis_cap: float = 2.0
+    """Largest weight old/behaviour of a token with decoupled (truncated importance sampling)."""
     ratio_level: Literal["token", "sequence"] = "token"
     """What is clipped: each token's ratio, or its geometric mean over a response (GSPO)."""
     eps_clip: float = 0.2
@@ -294,6 +298,8 @@ class RolloutConfig:
 
     rollout_engine: str = "transformers"
     """Engine that generates."""
+    rollout_lag: int = 0
+    """Age of the responses in steps; 1 is single-step asynchronous training."""
     rollout_temperature: float = 1.0
     """Sampling temperature; log-probs and entropy of the trainer are at this temperature too."""
     rollout_top_p: float = 1.0

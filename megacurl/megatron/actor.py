@@ -80,15 +80,17 @@ class Actor(PolicyScorer):
         *,
         reference: LogProbs | None = None,
         weights: Tensor | None = None,
+        token_weights: Tensor | None = None,
     ) -> dict[str, float]:
         """All optimizer steps on a rollout.
 
         Args:
             shard: the rank's share.
-            old: log-probs at the start of the update.
+            old: log-probs that the clipped ratio starts from.
             advantages: [R] of the shard, weighted, on the last stage.
             reference: of the initial policy, for a KL term in the loss.
             weights: [B] W_S W_D, for a weighted positive LM loss.
+            token_weights: [R] constant factors of the policy loss, for responses of older weights.
 
         Returns:
             Metrics, the same on every rank.
@@ -100,7 +102,9 @@ class Actor(PolicyScorer):
                     if mini_batch.denominators.empty:
                         meter.skipped += 1
                         continue
-                    loss = _ActorLoss(self, shard, mini_batch, old, advantages, reference, weights)
+                    loss = _ActorLoss(
+                        self, shard, mini_batch, old, advantages, reference, weights, token_weights
+                    )
                     statistics = self.trainable.accumulate(mini_batch.batches, loss)
                     meter.add(statistics, self.trainable.apply())
         return meter.metrics(self.trainable.lr)
@@ -117,6 +121,7 @@ class _ActorLoss:
     advantages: Tensor
     reference: LogProbs | None
     weights: Tensor | None
+    token_weights: Tensor | None
 
     def __call__(self, hidden: Tensor, batch: PackedBatch, number: int) -> tuple[Tensor, Any]:
         micro = self.mini_batch.micro_batches[number]
@@ -134,6 +139,9 @@ class _ActorLoss:
             eps_clip_high=algorithm.eps_clip_high,
             dual_clip=algorithm.dual_clip,
             sequences=micro.batch.cu_seqlens if algorithm.ratio_level == "sequence" else None,
+            token_weights=(
+                None if self.token_weights is None else self.token_weights[micro.tokens]
+            ),
         )
         positive = self._positive_lm(log_probs, mask, micro)
         loss = policy + algorithm.positive_lm_coef * positive

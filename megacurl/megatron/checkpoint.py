@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ def save_checkpoint(
     run_state: dict[str, Any],
     grid: Grid,
     keep: int,
+    *,
+    write_more: Callable[[Path], None] | None = None,
 ) -> Path:
     """Write the checkpoint of ``step``; collective over all ranks.
 
@@ -59,6 +61,7 @@ def save_checkpoint(
         parts: what to save, by name.
         run_state: JSON-able state of everything else.
         keep: complete checkpoints that stay, this one included.
+        write_more: writes further files into the folder; called on rank 0.
     """
     final = folder / f"step_{step:06d}"
     partial = folder / f".{final.name}.partial"
@@ -66,6 +69,8 @@ def save_checkpoint(
         shutil.rmtree(partial, ignore_errors=True)
         for name in parts:
             (partial / name).mkdir(parents=True)
+        if write_more is not None:
+            write_more(partial)
         atomic_write_json(partial / _RUN_STATE, {**run_state, "step": step})
     grid.barrier()
     for name, part in parts.items():

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from megacurl.config.batches import rollout_correction
 from megacurl.config.errors import ConfigError
 from megacurl.config.fields import field_specs
 from megacurl.config.load import resolve_defaults
@@ -84,6 +85,7 @@ def test_orz_and_vc_ppo() -> None:
         ("gspo", "grpo", "sample", "seq-mean-token-mean", (3e-4, 4e-4)),
         ("dapo", "grpo", "sample", "token-mean", (0.2, 0.28)),
         ("vcrl", "grpo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
+        ("grpo_asyn", "grpo", "sample", "seq-mean-token-mean", (0.2, 0.2)),
     ],
 )
 def test_without_a_critic(
@@ -102,6 +104,8 @@ def test_without_a_critic(
     assert not (config.cvpo.use_w_s or config.cvpo.use_w_d)
     sampling = {"dapo": "dynamic", "vcrl": "vcrl"}.get(name, "uniform")
     assert config.sampling.sampling == sampling
+    assert config.rollout.rollout_lag == (name == "grpo_asyn")
+    assert rollout_correction(config) == ("decoupled" if name == "grpo_asyn" else "recompute")
     assert algorithm.overlong_penalty == (name == "dapo")
     assert algorithm.reward_wrong == (0.0 if name == "vcrl" else -1.0)
 

@@ -64,6 +64,8 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
         {"sampling": "vcrl", "replay_rollouts": "r"},
         ["--replay-rollouts r", "--sampling vcrl", "--sampling uniform"],
     ),
+    ({"rollout_lag": 2}, ["--rollout-lag 2", "at least 0 and at most 1", "one step old"]),
+    ({"tis_cap": 3.0}, ["--tis-cap 3.0", "no effect", "--rollout-correction recompute"]),
     ({"grpo_eps": 1e-4}, ["--grpo-eps 0.0001", "no effect", "--advantage-estimator gae"]),
     ({"updates_per_rollout": 5000}, ["--updates-per-rollout 5000", "4096 responses"]),
     ({"critic_updates_per_rollout": 5000}, ["--critic-updates-per-rollout 5000", "lower it"]),

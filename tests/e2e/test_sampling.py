@@ -110,6 +110,6 @@ def test_a_resumed_run_has_the_same_bank_and_the_same_next_batch(
         json.loads((folder / "run" / "checkpoints" / "step_000005" / "run.json").read_text())
         for folder in (tmp_path, tmp_path / "again")
     ]
-    assert ends[0]["sampling"] == ends[1]["sampling"]
+    assert ends[0]["rollouts"] == ends[1]["rollouts"]
     assert ends[0]["cursor"] == ends[1]["cursor"]
-    assert bool(ends[0]["sampling"]) == (preset == "vcrl")
+    assert bool(ends[0]["rollouts"]["rule"]) == (preset == "vcrl")
