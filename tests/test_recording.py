@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from megacurl.config.errors import ConfigError
-from megacurl.config.schema import AlgorithmConfig
+from megacurl.config.schema import Config
 from megacurl.generation import rollout_metrics
 from megacurl.recording import load_rollout, rollout_path, save_rollout
 from megacurl.trajectory import Trajectory
@@ -33,7 +33,7 @@ def _edit(folder: Path, *, without: str) -> None:
 
 def test_round_trip(tmp_path: Path) -> None:
     trajectories = _recorded(tmp_path)
-    loaded = load_rollout(tmp_path, 0, len(trajectories), AlgorithmConfig())
+    loaded = load_rollout(tmp_path, 0, len(trajectories), Config())
     assert loaded == trajectories
     assert rollout_metrics(loaded)["reward/error"] == pytest.approx(1 / len(loaded))
 
@@ -41,7 +41,7 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_a_recording_from_before_errors_were_kept(tmp_path: Path) -> None:
     trajectories = _recorded(tmp_path)
     _edit(tmp_path, without="error")
-    loaded = load_rollout(tmp_path, 0, len(trajectories), AlgorithmConfig())
+    loaded = load_rollout(tmp_path, 0, len(trajectories), Config())
     assert loaded == [dataclasses.replace(t, error=None) for t in trajectories]
 
 
@@ -49,7 +49,7 @@ def test_a_file_without_verdicts_is_damaged(tmp_path: Path) -> None:
     trajectories = _recorded(tmp_path)
     _edit(tmp_path, without="correct")
     with pytest.raises(ConfigError, match=r"rollout_000000\.parquet is damaged: .*'correct'"):
-        load_rollout(tmp_path, 0, len(trajectories), AlgorithmConfig())
+        load_rollout(tmp_path, 0, len(trajectories), Config())
 
 
 def test_a_column_of_another_type_is_damaged(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_a_column_of_another_type_is_damaged(tmp_path: Path) -> None:
     texts = pa.array(["yes"] * table.num_rows)
     pq.write_table(table.set_column(place, "correct", texts), path)
     with pytest.raises(ConfigError, match=r"rollout_000000\.parquet is damaged"):
-        load_rollout(tmp_path, 0, len(trajectories), AlgorithmConfig())
+        load_rollout(tmp_path, 0, len(trajectories), Config())

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from megacurl.config.load import parse_train
+from megacurl.config.load import parse_train, resolve_defaults
+from megacurl.config.presets import PRESETS
 from megacurl.data.rows import DAPO_INSTRUCTION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -312,6 +313,15 @@ def test_dry_run_prints_the_plan_without_a_model(bench: Bench, script: str, rank
     assert f"Layout: {ranks} ranks" in result.stdout
     assert not bench.launched
     assert not (bench.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_tiny_run_takes_every_algorithm(bench: Bench, preset: str) -> None:
+    """Flags of a critic are not given to an algorithm that has none: they would be refused."""
+    result = bench.run("run_cvpo_tiny", "--dry-run", "--algorithm", preset)
+    assert result.returncode == 0, result.stderr
+    has_critic = resolve_defaults(preset).algorithm.use_critic
+    assert ("Model (actor, critic)" in result.stdout) == has_critic
 
 
 @pytest.mark.parametrize("sleeper", ["python", "torchrun"])
