@@ -111,7 +111,7 @@ def _check_models(config: Config) -> Shapes:
     return {"actor": actor, "critic": check_hf_folder(critic, flag, multiple, skip_head=True)}
 
 
-def make_engine(config: Config, device: str) -> RolloutEngine:
+def make_engine(config: Config, shapes: Shapes, device: str) -> RolloutEngine:
     """The rollout engine, not started: it has looked at its settings and the model's config.json.
 
     Raises ConfigError for a setting that the engine lacks or that the model does not allow.
@@ -125,7 +125,10 @@ def make_engine(config: Config, device: str) -> RolloutEngine:
             load_weights=False,
             dtype="bfloat16" if config.model.bf16 else "float32",
             device=device,
-            max_model_len=rollout.rollout_max_prompt_len + longest_response,
+            max_model_len=min(
+                rollout.rollout_max_prompt_len + longest_response,
+                shapes["actor"].max_position_embeddings,
+            ),
             max_batch_size=rollout.rollout_max_batch_size,
             kv_cache_mb=rollout.rollout_kv_cache_mb,
         )

@@ -49,7 +49,7 @@ class Run:
         self.config, self.grid = config, grid
         self.folder = Path(config.run.run_dir)
         self.verifier, self.shapes = check_parts(config)
-        self.engine = make_engine(config, str(grid.device))
+        self.engine = make_engine(config, self.shapes, str(grid.device))
         self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         if self.resumed:

@@ -62,8 +62,12 @@ def trainer_untouched() -> Iterator[None]:
         try:
             yield
         finally:
-            os.environ.clear()
-            os.environ.update(environment)
+            # Only what differs: other threads read the environment meanwhile.
+            for name in set(os.environ) - set(environment):
+                del os.environ[name]
+            for name, value in environment.items():
+                if os.environ.get(name) != value:
+                    os.environ[name] = value
             random.setstate(numbers[0])
             np.random.set_state(numbers[1])
             torch.set_num_threads = set_num_threads
