@@ -20,6 +20,7 @@ from megacurl.algorithms.stochasticity import group_mean_spread, stochasticity_w
 from megacurl.algorithms.truncation import truncation_bootstrap
 from megacurl.algorithms.whiten import whiten
 from megacurl.config.schema import AlgorithmConfig, CVPOConfig
+from megacurl.ops import usable
 
 
 def responses_gae(
@@ -176,9 +177,17 @@ def apply_weights(
     advantages: Tensor, w_s: Tensor | None, w_d: Tensor | None, cu_seqlens: Tensor
 ) -> Tensor:
     """Return W_S W_D A on every token (CVPO Eq. 27), ``[T]``; weights ``[B]`` are constants."""
+    weights = [w.detach() for w in (w_s, w_d) if w is not None]
     for name, weight in (("w_s", w_s), ("w_d", w_d)):
         if weight is not None:
             check_per_sequence(cu_seqlens, **{name: weight})
-            factor = weight.detach().to(advantages)
-            advantages = advantages * expand(factor, cu_seqlens, advantages.numel())
+    if weights and not advantages.requires_grad and usable(advantages):
+        first, *rest = [w.to(advantages.device, torch.float64).contiguous() for w in weights]
+        weighted: Tensor = torch.ops.megacurl.apply_weights(
+            advantages.contiguous(), first, rest[0] if rest else None, cu_seqlens.contiguous()
+        )
+        return weighted
+    for weight in weights:
+        factor = weight.to(advantages)
+        advantages = advantages * expand(factor, cu_seqlens, advantages.numel())
     return advantages

@@ -21,6 +21,7 @@ from megacurl.algorithms.packed import (
     select,
     valid_lengths,
 )
+from megacurl.ops import usable
 
 MaskedReward = Literal["error", "drop", "carry"]
 
@@ -85,17 +86,78 @@ def gae(
     Raises:
         ValueError: for a malformed layout, gamma or lam outside [0, 1], or a stray reward.
     """
+    return decoupled_gae(
+        values,
+        rewards,
+        mask,
+        cu_seqlens,
+        gamma=gamma,
+        lam_policy=lam,
+        lam_critic=lam,
+        bootstrap=bootstrap,
+        masked_reward=masked_reward,
+    )
+
+
+def decoupled_gae(
+    values: Tensor,
+    rewards: Tensor,
+    mask: Tensor,
+    cu_seqlens: Tensor,
+    *,
+    gamma: float,
+    lam_policy: float | Tensor,
+    lam_critic: float | Tensor,
+    bootstrap: Tensor | None = None,
+    masked_reward: MaskedReward = "error",
+) -> tuple[Tensor, Tensor]:
+    """Return advantages for ``lam_policy`` and returns for ``lam_critic`` (VAPO, VC-PPO).
+
+    Arguments and errors are those of :func:`gae`; the compiled operator does both in one pass.
+    """
     check_packed(mask, cu_seqlens, values=values, rewards=rewards)
-    lam_per_sequence = _per_sequence_lambda(lam, cu_seqlens)
+    policy = _per_sequence_lambda(lam_policy, cu_seqlens)
+    critic = policy if lam_critic is lam_policy else _per_sequence_lambda(lam_critic, cu_seqlens)
     if not 0 <= gamma <= 1:
         raise ValueError(f"gamma is {gamma}; it must lie in [0, 1]")
-    rewards = resolve_masked_reward(rewards, mask, cu_seqlens, masked_reward)
+    if bootstrap is not None:
+        check_per_sequence(cu_seqlens, bootstrap=bootstrap)
+        bootstrap = bootstrap.detach().to(values.dtype)
+    values = values.detach()
+    rewards = resolve_masked_reward(rewards, mask, cu_seqlens, masked_reward).to(values.dtype)
+    if usable(values, rewards, bootstrap):
+        advantages, returns = torch.ops.megacurl.gae(
+            values.contiguous(),
+            rewards.detach().contiguous(),
+            mask.contiguous(),
+            cu_seqlens.contiguous(),
+            policy,
+            critic,
+            gamma,
+            None if bootstrap is None else bootstrap.contiguous(),
+        )
+        return advantages, returns
+    advantages, returns = _reference(values, rewards, mask, cu_seqlens, gamma, policy, bootstrap)
+    if critic is not policy:
+        _, returns = _reference(values, rewards, mask, cu_seqlens, gamma, critic, bootstrap)
+    return advantages, returns
 
+
+def _reference(
+    values: Tensor,
+    rewards: Tensor,
+    mask: Tensor,
+    cu_seqlens: Tensor,
+    gamma: float,
+    lam: Tensor,
+    bootstrap: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Advantages and returns for one lambda a trajectory, in plain PyTorch."""
     lengths = valid_lengths(mask, cu_seqlens)
     valid = mask.nonzero().squeeze(1)  # gaps vanish here, so "next valid" becomes "next"
     ends = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
     segments = segment_ids(ends, valid.numel())
-    v = values.detach()[valid]
+    v = values[valid]
     after_last = torch.zeros_like(v[:1])
     next_v = torch.cat((v[1:], after_last))
     is_last = torch.ones_like(segments, dtype=torch.bool)
@@ -103,14 +165,13 @@ def gae(
     if bootstrap is None:
         next_v = torch.where(is_last, after_last, next_v)
     else:
-        check_per_sequence(cu_seqlens, bootstrap=bootstrap)
-        next_v = torch.where(is_last, bootstrap.detach().to(v.dtype)[segments], next_v)
-    deltas = rewards[valid].to(v.dtype) + gamma * next_v - v
+        next_v = torch.where(is_last, bootstrap[segments], next_v)
+    deltas = rewards[valid] + gamma * next_v - v
 
     longest = int(lengths.max()) if lengths.numel() else 0
     advantages = torch.zeros_like(values, requires_grad=False)
     returns = torch.zeros_like(advantages)
-    compact = _discounted_suffix_sum(deltas, segments, gamma * lam_per_sequence, longest)
+    compact = _discounted_suffix_sum(deltas, segments, gamma * lam, longest)
     advantages[valid] = compact
     returns[valid] = compact + v
     return advantages, returns

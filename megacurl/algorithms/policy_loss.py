@@ -10,6 +10,10 @@ from torch import Tensor
 
 from megacurl.algorithms.aggregation import aggregate
 from megacurl.algorithms.packed import expand, segment_mean, select
+from megacurl.ops import usable
+
+LARGEST_LOG_RATIO = 80.0
+"""The compiled operator's exponential is made for numbers up to this."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,21 @@ def policy_loss(
         raise ValueError(f"dual_clip is {dual_clip}; it must be above 1, or None")
     if not log_ratio_clamp > 0:
         raise ValueError(f"log_ratio_clamp is {log_ratio_clamp}; it must be positive")
+    constants = [old_log_probs, advantages, coefficients]
+    constants += [] if token_weights is None else [token_weights]
+    fits = sequences is None and log_ratio_clamp <= LARGEST_LOG_RATIO
+    if fits and _operator_takes(log_probs, mask, constants):
+        loss, sums, _ = torch.ops.megacurl.policy_loss(
+            log_probs.contiguous(),
+            old_log_probs.detach().contiguous(),
+            advantages.detach().contiguous(),
+            mask.contiguous(),
+            coefficients.detach().contiguous(),
+            None if token_weights is None else token_weights.detach().contiguous(),
+            None,
+            *(eps_clip, eps_clip_high, dual_clip or 0.0, log_ratio_clamp),
+        )
+        return loss, _stats_of(sums)
     log_ratio = select(log_probs - old_log_probs.detach(), mask)
     adv = select(advantages.detach(), mask)
     exponent = log_ratio if sequences is None else sequence_log_ratio(log_ratio, mask, sequences)
@@ -135,3 +154,20 @@ def sequence_log_ratio(log_ratio: Tensor, mask: Tensor, cu_seqlens: Tensor) -> T
     value = log_ratio.detach()
     mean = expand(segment_mean(value, mask, cu_seqlens), cu_seqlens, mask.numel())
     return select(mean + (log_ratio - value), mask)
+
+
+def _operator_takes(log_probs: Tensor, mask: Tensor, constants: list[Tensor]) -> bool:
+    """Whether the shapes, types and devices are those of the compiled operator."""
+    return (
+        log_probs.dim() == 1
+        and mask.dtype == torch.bool
+        and all(t.shape == log_probs.shape for t in (mask, *constants))
+        and mask.device == log_probs.device
+        and usable(log_probs, *constants)
+    )
+
+
+def _stats_of(sums: Tensor) -> PolicyStats:
+    """Read the operator's columns (PolicyStat in csrc/include/megacurl/api.h)."""
+    _, tokens, high, low, dual, k1, _, _, _, largest, smallest = sums.unbind()
+    return PolicyStats(tokens, high + low, dual, k1, torch.maximum(largest - 1, 1 - smallest))

@@ -20,6 +20,7 @@ from megacurl.algorithms.packed import (
     select,
     valid_lengths,
 )
+from megacurl.ops import usable
 
 SpreadSet = Literal["group", "group_by_outcome", "batch"]
 
@@ -34,7 +35,8 @@ def value_spread(
 ) -> Tensor:
     """Return sigma_i, the spread of every response's values over its valid tokens, float64 ``[B]``.
 
-    Two passes in float64 around the mean, so a large common offset costs no accuracy.
+    Taken around the mean (reference: two passes in float64), so a large common offset costs no
+    accuracy.
     A response with fewer than ddof + 1 valid tokens has spread 0.
 
     Args:
@@ -47,6 +49,12 @@ def value_spread(
     check_packed(mask, cu_seqlens, values=values)
     if stat not in ("std", "var") or ddof not in (0, 1):
         raise ValueError(f"ws_stat={stat!r}, ws_ddof={ddof!r}; use 'std' or 'var', and 0 or 1")
+    if usable(values):
+        count, _, m2 = torch.ops.megacurl.value_stats(
+            values.detach().contiguous(), mask.contiguous(), cu_seqlens.contiguous()
+        )
+        variance: Tensor = m2 / (count - ddof).clamp(min=1)
+        return variance.sqrt() if stat == "std" else variance
     x = select(values.detach(), mask).double()
     mean = segment_mean(x, mask, cu_seqlens)
     deviation = x - expand(mean, cu_seqlens, mask.numel())
@@ -100,6 +108,9 @@ def group_mean_spread(
     order = by_spread[torch.argsort(key[by_spread], stable=True)]
     sizes = torch.bincount(key)
     bounds = torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
+    if usable(spread, dtype=torch.float64):
+        mean: Tensor = torch.ops.megacurl.group_mean(spread[order], member[order], bounds)[0]
+        return mean[key]
     return segment_mean(spread[order], member[order], bounds)[key]
 
 
@@ -141,16 +152,28 @@ def stochasticity_weight(
     ):
         if not 0 <= value <= bound:
             raise ValueError(f"{name} is {value}; it must lie in [0, {bound}]")
-    gap = spread.double() - mean_spread.double()
+    if scale not in ("raw", "relative"):
+        raise ValueError(f"ws_scale is {scale!r}; use 'raw' or 'relative'")
+    if direction not in ("equation", "prose"):
+        raise ValueError(f"ws_direction is {direction!r}; use 'equation' or 'prose'")
+    spread, mean_spread = spread.double(), mean_spread.double()
+    if usable(spread, mean_spread, dtype=torch.float64):
+        w_s: Tensor = torch.ops.megacurl.cvpo_weights(
+            spread.contiguous(),
+            mean_spread.contiguous(),
+            correct.bool().contiguous(),
+            *(None, None, None),
+            *(alpha_p, alpha_n, lambda_p, lambda_n),
+            *(direction == "prose", scale == "relative", False),
+            *(0.0, 0.0, 0.0, 0.0),
+        )[0]
+        return w_s
+    gap = spread - mean_spread
     if scale == "relative":
         positive = mean_spread > 0
-        gap = torch.where(positive, gap / torch.where(positive, mean_spread.double(), 1.0), 0.0)
-    elif scale != "raw":
-        raise ValueError(f"ws_scale is {scale!r}; use 'raw' or 'relative'")
+        gap = torch.where(positive, gap / torch.where(positive, mean_spread, 1.0), 0.0)
     if direction == "prose":
         gap = -gap
-    elif direction != "equation":
-        raise ValueError(f"ws_direction is {direction!r}; use 'equation' or 'prose'")
     reward = 1 + alpha_p * torch.sigmoid(lambda_p * gap)
     penalty = 1 - alpha_n * torch.sigmoid(-lambda_n * gap)
     return torch.where(correct.bool(), reward, penalty)

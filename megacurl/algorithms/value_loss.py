@@ -10,6 +10,7 @@ from torch import Tensor
 
 from megacurl.algorithms.aggregation import aggregate
 from megacurl.algorithms.packed import select
+from megacurl.ops import usable
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,23 @@ def value_loss(
     """
     if value_clip is not None and not value_clip > 0:
         raise ValueError(f"value_clip is {value_clip}; it must be positive, or None")
+    constants = [returns, coefficients] + ([] if value_clip is None else [old_values])
+    if (
+        values.dim() == 1
+        and all(t.shape == values.shape for t in (mask, *constants))
+        and mask.device == values.device
+        and usable(values, *constants)
+    ):
+        loss, sums, _ = torch.ops.megacurl.value_loss(
+            values.contiguous(),
+            returns.detach().contiguous(),
+            None if value_clip is None else old_values.detach().contiguous(),
+            mask.contiguous(),
+            coefficients.detach().contiguous(),
+            *(value_clip or 0.0, half),
+        )
+        # The columns are ValueStat in csrc/include/megacurl/api.h.
+        return loss, ValueStats(sums[1], sums[2], sums[3])
     target = select(returns.detach(), mask)
     values = select(values, mask)
     error = (values - target).square()
