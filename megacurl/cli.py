@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""``megacurl train | eval | data inspect | export``: parse, check, and only then import what works.
+"""The commands of ``megacurl``: parse, check, and only then import what works.
 
 Nothing here imports torch, so ``--help``, ``--dry-run`` and every refused command line take a
 fraction of a second. All ranks of a torchrun start leave with the same exit code; rank 0 speaks.
@@ -52,6 +52,8 @@ usage: megacurl COMMAND [OPTIONS]
                   megacurl data inspect questions.parquet
   export        write the policy of a run as a Hugging Face folder
                   megacurl export --load runs/first --output first-hf
+  doctor        say what is installed, and how each operator runs on this machine
+                  megacurl doctor
 
 megacurl COMMAND --help explains a command and lists its options. On more than one GPU or node
 torchrun starts train and eval: torchrun --nproc-per-node 8 -m megacurl train ...
@@ -204,11 +206,23 @@ def _export(argv: list[str]) -> int:
     return 0
 
 
+def _doctor(argv: list[str]) -> int:
+    if argv in (["--help"], ["-h"]):
+        _say("usage: megacurl doctor\n\nSay what is installed, and how each operator runs here.")
+        return 0
+    raise_problems(unknown_argument_problems(argv, []))
+    from megacurl.doctor import main as report
+
+    _say(report())
+    return 0
+
+
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": _train,
     "eval": _eval,
     "data": _data,
     "export": _export,
+    "doctor": _doctor,
 }
 
 

@@ -18,6 +18,10 @@ Environment:
   MEGACURL_PYTHON       interpreter to build it from (default: the first python >= 3.11 found)
   MEGACURL_TORCH_INDEX  package index that torch alone is taken from, for instance one that holds
                         CPU-only builds (default: the ordinary index)
+  MEGACURL_SKIP_BUILD   1: leave the compiled operators (csrc/) unbuilt; plain PyTorch runs instead
+
+The operators are built where there is a C++ compiler, and anew when csrc/ or setup.py changed.
+MC_CUDA, MC_CUDA_ARCH, MC_EMU, CUDA_HOME and CXX go to setup.py, which explains them.
 TEXT
 }
 
@@ -25,6 +29,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 venv="${MEGACURL_VENV:-$root/.venv}"
 created="$venv/.megacurl-venv" # this script made the folder, so it may also clear it
 stamp="$venv/.megacurl-stamp"  # line 1: hash of what was installed; line 2: the extras
+built="$venv/.megacurl-built"  # hash of the operators' sources, and what came of building them
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
@@ -114,6 +119,37 @@ wanted_hash() {
     { echo "$root"; cat "$root"/{pyproject.toml,setup.py,constraints.txt}; } | sha256sum | cut -d' ' -f1
 }
 
+# Hash of everything that decides what the compiled operators are.
+operators_hash() {
+    (
+        cd "$root"
+        echo "${MC_CUDA:-}|${MC_CUDA_ARCH:-}|${MC_EMU:-}|${MC_TORCH_TARGET:-}|${CUDA_HOME:-}|${CXX:-}"
+        cat "$venv"/lib/python*/site-packages/torch/version.py 2>/dev/null || true
+        find csrc setup.py -type f -print0 | sort -z | xargs -0 cat
+    ) | sha256sum | cut -d' ' -f1
+}
+
+# Compiles csrc/ into megacurl/_C.abi3.so. pip can't do it: its build isolation hides torch. Without a
+# compiler, or where it fails, the package works all the same, so neither is an error here.
+build_operators() {
+    local start=$SECONDS log="$venv/.megacurl-build.log" operators state
+    [[ "${MEGACURL_SKIP_BUILD:-}" != 1 && -d "$root/csrc" ]] || return 0
+    command -v "${CXX:-g++}" >/dev/null || return 0
+    operators="$(operators_hash)"
+    state="$(cat "$built" 2>/dev/null || true)"
+    [[ "$state" != "$operators failed" ]] || return 0
+    [[ "$state" != "$operators built" || ! -e "$root/megacurl/_C.abi3.so" ]] || return 0
+    if (cd "$root" && "$venv/bin/python" setup.py build_ext --inplace) >"$log" 2>&1 </dev/null; then
+        say "compiled operators: $((SECONDS - start)) s"
+        echo "$operators built" >"$built"
+    else
+        echo "$operators failed" >"$built"
+        tail -n 20 "$log" >&2
+        say "the operators of csrc/ could not be compiled (whole output: $log); plain PyTorch runs" \
+            "in their place"
+    fi
+}
+
 main() {
     local extra hash extras
     if [[ "${1:-}" == -h || "${1:-}" == --help ]]; then
@@ -127,15 +163,15 @@ main() {
     hash="$(wanted_hash)"
     extras="$(sed -n 2p "$stamp" 2>/dev/null || true)"
     extras="$(tr -s ' ,' '\n' <<<"dev $* $extras" | sed '/^$/d' | sort -u | paste -sd,)"
-    if [[ -x "$venv/bin/python" && "$(cat "$stamp" 2>/dev/null)" == "$hash"$'\n'"$extras" ]]; then
-        return
+    if [[ ! -x "$venv/bin/python" || "$(cat "$stamp" 2>/dev/null)" != "$hash"$'\n'"$extras" ]]; then
+        make_venv
+        rm -f "$stamp" "$built"
+        install "$extras"
+        # Written last and in one go: an environment without it counts as unfinished.
+        printf '%s\n%s\n' "$hash" "$extras" >"$stamp.new"
+        mv "$stamp.new" "$stamp"
     fi
-    make_venv
-    rm -f "$stamp"
-    install "$extras"
-    # Written last and in one go: an environment without it counts as unfinished.
-    printf '%s\n%s\n' "$hash" "$extras" >"$stamp.new"
-    mv "$stamp.new" "$stamp"
+    build_operators
 }
 
 # Two scripts started together must not install into the same folder at once.

@@ -8,6 +8,7 @@
 from megacurl.ops.library import (
     NAMES,
     BuildInfo,
+    Mode,
     build_info,
     device_types,
     is_built,
@@ -19,6 +20,7 @@ from megacurl.ops.library import (
 __all__ = [
     "NAMES",
     "BuildInfo",
+    "Mode",
     "build_info",
     "device_types",
     "is_built",

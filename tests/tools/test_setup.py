@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Stands for python: makes an environment that holds itself, and notes every pip command.
+# Stands for python: makes an environment that holds itself, and notes every pip command and build.
 PYTHON = """#!/usr/bin/env bash
 case "$1 $2" in
 "-c "*import_module*) cat "$RECORD.broken" 2>/dev/null || true ;;
@@ -24,6 +24,11 @@ case "$1 $2" in
 "-m pip")
     echo "$*" >>"$RECORD"
     [[ ! -e "$RECORD.fails" ]] || { echo no network >&2; exit 1; }
+    ;;
+"setup.py build_ext")
+    echo "$*" >>"$RECORD.builds"
+    [[ ! -e "$RECORD.breaks" ]] || { echo no such header >&2; exit 1; }
+    mkdir -p megacurl && touch megacurl/_C.abi3.so
     ;;
 esac
 """
@@ -57,6 +62,16 @@ class Checkout:
             text=True,
             timeout=60,
         )
+
+    def add_sources(self) -> None:
+        """Give it operators to compile, and a compiler."""
+        (self.root / "csrc").mkdir()
+        (self.root / "csrc" / "kernel.cpp").write_text("int one;\n", "utf-8")
+
+    def builds(self) -> int:
+        """Return how often the operators were compiled."""
+        record = self.record.with_name("record.builds")
+        return len(record.read_text("utf-8").splitlines()) if record.exists() else 0
 
     def installs(self) -> list[str]:
         """Return what each pip command was to install."""
@@ -206,6 +221,40 @@ def test_errors_say_what_to_do(
     assert result.returncode == 1
     assert message in result.stderr
     assert not checkout.venv.exists()
+
+
+def test_operators_are_compiled_once_and_anew_after_a_change(checkout: Checkout) -> None:
+    checkout.add_sources()
+    first = checkout.set_up(CXX="bash")
+    assert "compiled operators" in first.stderr and checkout.builds() == 1
+    assert checkout.set_up(CXX="bash").stderr == "" and checkout.builds() == 1
+    (checkout.root / "csrc" / "kernel.cpp").write_text("int two;\n", "utf-8")
+    assert checkout.set_up(CXX="bash").returncode == 0
+    assert (checkout.builds(), len(checkout.installs())) == (2, 1)
+    (checkout.root / "megacurl" / "_C.abi3.so").unlink()
+    checkout.set_up(CXX="bash")
+    assert checkout.builds() == 3
+    checkout.set_up(CXX="bash", MC_CUDA="0")
+    assert checkout.builds() == 4
+
+
+def test_operators_need_a_compiler_and_can_be_left_out(checkout: Checkout) -> None:
+    checkout.add_sources()
+    for environment in ({"CXX": "/nowhere/g++"}, {"CXX": "bash", "MEGACURL_SKIP_BUILD": "1"}):
+        result = checkout.set_up(**environment)
+        assert (result.returncode, checkout.builds()) == (0, 0), result.stderr
+    assert checkout.set_up(CXX="bash").returncode == 0 and checkout.builds() == 1
+
+
+def test_operators_that_do_not_compile_are_reported_once(checkout: Checkout) -> None:
+    checkout.add_sources()
+    checkout.record.with_name("record.breaks").touch()
+    result = checkout.set_up(CXX="bash")
+    assert result.returncode == 0
+    assert (
+        "no such header" in result.stderr and "plain PyTorch runs in their place" in result.stderr
+    )
+    assert checkout.set_up(CXX="bash").stderr == "" and checkout.builds() == 1
 
 
 def test_help(checkout: Checkout) -> None:
