@@ -132,14 +132,14 @@ operators_hash() {
 # Compiles csrc/ into megacurl/_C.abi3.so. pip can't do it: its build isolation hides torch. Without a
 # compiler, or where it fails, the package works all the same, so neither is an error here.
 build_operators() {
-    local start=$SECONDS log="$venv/.megacurl-build.log" operators state
+    local start=$SECONDS log="$venv/.megacurl-build.log" compiler="${CXX:-g++}" operators state
     [[ "${MEGACURL_SKIP_BUILD:-}" != 1 && -d "$root/csrc" ]] || return 0
-    command -v "${CXX:-g++}" >/dev/null || return 0
+    command -v "${compiler%% *}" >/dev/null || return 0
     operators="$(operators_hash)"
     state="$(cat "$built" 2>/dev/null || true)"
     [[ "$state" != "$operators failed" ]] || return 0
     [[ "$state" != "$operators built" || ! -e "$root/megacurl/_C.abi3.so" ]] || return 0
-    if (cd "$root" && "$venv/bin/python" setup.py build_ext --inplace) >"$log" 2>&1 </dev/null; then
+    if (cd "$root" && "$venv/bin/python" setup.py build_ext --inplace --force) >"$log" 2>&1 </dev/null; then
         say "compiled operators: $((SECONDS - start)) s"
         echo "$operators built" >"$built"
     else
