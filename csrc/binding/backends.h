@@ -17,7 +17,9 @@ namespace mc::binding {
   static constexpr auto cvpo_weights = &mc::NAME::cvpo_weights;   \
   static constexpr auto apply_weights = &mc::NAME::apply_weights; \
   static constexpr auto policy_loss = &mc::NAME::policy_loss;     \
-  static constexpr auto value_loss = &mc::NAME::value_loss
+  static constexpr auto value_loss = &mc::NAME::value_loss;       \
+  static constexpr auto log_prob = &mc::NAME::log_prob;           \
+  static constexpr auto log_prob_grad = &mc::NAME::log_prob_grad
 
 // On the host there is one device and no stream.
 struct HostScope {

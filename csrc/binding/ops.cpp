@@ -195,6 +195,56 @@ struct Ops {
     check_status(Backend::value_loss(args, scope.stream()), "value_loss");
     return {loss, stats, grad};
   }
+
+  static Tensor log_prob_sums(Tensor logits, Tensor targets, double temperature) {
+    const bool bf16 = check_logits(logits, targets, temperature);
+    const Scope scope(logits);
+    const int64_t rows = logits.size(0);
+    Tensor sums = torch::stable::new_empty(logits, {4, rows}, kFloat);
+    const LogProbArgs args{logits.const_data_ptr(),   bf16, rows, logits.size(1),
+                           pointer<int64_t>(targets), float(1 / temperature),
+                           output<float>(sums)};
+    check_status(Backend::log_prob(args, scope.stream()), "log_prob_sums");
+    return sums;
+  }
+
+  static Tensor log_prob_grad(Tensor logits, Tensor targets, Tensor normalizer, Tensor entropy,
+                              Tensor grad_log_prob, Tensor grad_entropy, double temperature) {
+    const bool bf16 = check_logits(logits, targets, temperature);
+    const int64_t rows = logits.size(0);
+    check(normalizer, kFloat, "normalizer", rows, logits);
+    check(entropy, kFloat, "entropy", rows, logits);
+    check(grad_log_prob, kFloat, "grad_log_prob", rows, logits);
+    check(grad_entropy, kFloat, "grad_entropy", rows, logits);
+    const Scope scope(logits);
+    Tensor grad = torch::stable::empty_like(logits);
+    const LogProbGradArgs args{logits.const_data_ptr(),
+                               bf16,
+                               rows,
+                               logits.size(1),
+                               pointer<int64_t>(targets),
+                               float(1 / temperature),
+                               pointer<float>(normalizer),
+                               pointer<float>(entropy),
+                               pointer<float>(grad_log_prob),
+                               pointer<float>(grad_entropy),
+                               grad.mutable_data_ptr()};
+    check_status(Backend::log_prob_grad(args, scope.stream()), "log_prob_grad");
+    return grad;
+  }
+
+ private:
+  // Returns whether the logits are bfloat16.
+  static bool check_logits(const Tensor& logits, const Tensor& targets, double temperature) {
+    const ScalarType type = logits.scalar_type();
+    STD_TORCH_CHECK(type == kFloat || type == ScalarType::BFloat16, "logits is ", name_of(type),
+                    "; it must be float32 or bfloat16");
+    STD_TORCH_CHECK(logits.dim() == 2 && logits.is_contiguous(), "logits has ", logits.dim(),
+                    " dimensions or gaps in memory; give a contiguous [rows, columns]");
+    check(targets, ScalarType::Long, "targets", logits.size(0), logits);
+    STD_TORCH_CHECK(temperature > 0, "temperature is ", temperature, "; it must be positive");
+    return type == ScalarType::BFloat16;
+  }
 };
 
 }  // namespace mc::binding
@@ -229,7 +279,11 @@ using EmulatorOps = mc::binding::Ops<mc::binding::Emulator>;
       "float eps_clip_high, float dual_clip, float log_ratio_clamp) -> (Tensor, Tensor, Tensor)");\
   m.def(                                                                                          \
       "value_loss(Tensor values, Tensor returns, Tensor? old_values, Tensor? mask, "              \
-      "Tensor coefficients, float value_clip, bool half) -> (Tensor, Tensor, Tensor)")
+      "Tensor coefficients, float value_clip, bool half) -> (Tensor, Tensor, Tensor)");           \
+  m.def("log_prob_sums(Tensor logits, Tensor targets, float temperature) -> Tensor");             \
+  m.def(                                                                                          \
+      "log_prob_grad(Tensor logits, Tensor targets, Tensor normalizer, Tensor entropy, "          \
+      "Tensor grad_log_prob, Tensor grad_entropy, float temperature) -> Tensor")
 
 #define MC_IMPLEMENT(m, OPS)                              \
   m.impl("value_stats", TORCH_BOX(&OPS::value_stats));    \
@@ -238,7 +292,9 @@ using EmulatorOps = mc::binding::Ops<mc::binding::Emulator>;
   m.impl("cvpo_weights", TORCH_BOX(&OPS::cvpo_weights));  \
   m.impl("apply_weights", TORCH_BOX(&OPS::apply_weights));\
   m.impl("policy_loss", TORCH_BOX(&OPS::policy_loss));    \
-  m.impl("value_loss", TORCH_BOX(&OPS::value_loss))
+  m.impl("value_loss", TORCH_BOX(&OPS::value_loss));      \
+  m.impl("log_prob_sums", TORCH_BOX(&OPS::log_prob_sums));\
+  m.impl("log_prob_grad", TORCH_BOX(&OPS::log_prob_grad))
 
 }  // namespace
 

@@ -144,4 +144,39 @@ Status value_loss(const ValueLossArgs& a, void*) {
   return nullptr;
 }
 
+Status log_prob(const LogProbArgs& a, void*) {
+  const Table& t = table();
+  for_each_row(a.rows, a.columns, [&](int64_t row) {
+    const void* logits = from(a.logits, a.bf16, row * a.columns);
+    const SoftmaxSums s = t.softmax(logits, a.bf16, a.columns, a.inverse_temperature);
+    const int64_t target = a.targets[row];
+    float picked = 0;
+    if (target >= 0 && target < a.columns) {
+      const void* at = from(logits, a.bf16, target);
+      uint32_t bits = 0;
+      if (a.bf16)  // the upper half of a float
+        std::memcpy(reinterpret_cast<char*>(&bits) + 2, at, 2);
+      else
+        std::memcpy(&bits, at, 4);
+      std::memcpy(&picked, &bits, 4);
+    }
+    a.sums[row] = s.top, a.sums[a.rows + row] = s.sum, a.sums[2 * a.rows + row] = s.weighted;
+    a.sums[3 * a.rows + row] = picked * a.inverse_temperature;
+  });
+  return nullptr;
+}
+
+Status log_prob_grad(const LogProbGradArgs& a, void*) {
+  const Table& t = table();
+  for_each_row(a.rows, a.columns, [&](int64_t row) {
+    const int64_t begin = row * a.columns;
+    const SoftmaxGrad g{a.columns,      a.targets[row],       a.inverse_temperature,
+                        a.normalizer[row], a.entropy[row], a.grad_log_prob[row],
+                        a.grad_entropy[row]};
+    void* grad = static_cast<char*>(a.grad) + begin * (a.bf16 ? 2 : 4);
+    t.softmax_grad(from(a.logits, a.bf16, begin), a.bf16, g, grad);
+  });
+  return nullptr;
+}
+
 }  // namespace mc::cpu

@@ -5,4 +5,5 @@
 #include "cpu/stats.inl"
 //
 #include "cpu/gae.inl"
+#include "cpu/log_prob.inl"
 #include "cpu/losses.inl"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cpu/table.h"
 
@@ -14,8 +15,14 @@ namespace avx2 {
 #include "cpu/kernels.inl"
 }  // namespace avx2
 
-const Table kAvx2Table = {"avx2",        avx2::moments,     avx2::gae,
-                           avx2::scale, avx2::policy_loss, avx2::value_loss};
+const Table kAvx2Table = {"avx2",
+                          avx2::moments,
+                          avx2::gae,
+                          avx2::scale,
+                          avx2::policy_loss,
+                          avx2::value_loss,
+                          avx2::softmax,
+                          avx2::softmax_grad};
 }  // namespace mc::cpu
 #pragma GCC pop_options
 #endif

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cpu/table.h"
 
@@ -14,8 +15,14 @@ namespace avx512 {
 #include "cpu/kernels.inl"
 }  // namespace avx512
 
-const Table kAvx512Table = {"avx512",        avx512::moments,     avx512::gae,
-                           avx512::scale, avx512::policy_loss, avx512::value_loss};
+const Table kAvx512Table = {"avx512",
+                            avx512::moments,
+                            avx512::gae,
+                            avx512::scale,
+                            avx512::policy_loss,
+                            avx512::value_loss,
+                            avx512::softmax,
+                            avx512::softmax_grad};
 }  // namespace mc::cpu
 #pragma GCC pop_options
 #endif

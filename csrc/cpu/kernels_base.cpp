@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cpu/table.h"
 
@@ -11,6 +12,12 @@ namespace base {
 #include "cpu/kernels.inl"
 }  // namespace base
 
-const Table kBaseTable = {"base",        base::moments,     base::gae,
-                           base::scale, base::policy_loss, base::value_loss};
+const Table kBaseTable = {"base",
+                          base::moments,
+                          base::gae,
+                          base::scale,
+                          base::policy_loss,
+                          base::value_loss,
+                          base::softmax,
+                          base::softmax_grad};
 }  // namespace mc::cpu

@@ -45,4 +45,12 @@ void for_each_tile(int64_t tiles, const Run& run) {
                               });
 }
 
+template <class Run>
+void for_each_row(int64_t rows, int64_t columns, const Run& run) {
+  const int64_t grain = std::max<int64_t>(1, kTokensWorthAThread / std::max<int64_t>(1, columns));
+  torch::stable::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) run(row);
+  });
+}
+
 }  // namespace mc::cpu

@@ -29,6 +29,16 @@ struct GaeSequence {
   float *advantages, *returns;
 };
 
+// Of one row of scaled logits; see LogProbArgs.
+struct SoftmaxSums {
+  float top, sum, weighted;
+};
+
+struct SoftmaxGrad {
+  int64_t columns, target;
+  float scale, normalizer, entropy, by_log_prob, by_entropy;
+};
+
 struct Table {
   const char* name;
   Moments (*moments)(const void* values, bool bf16, const uint8_t* mask, int64_t n);
@@ -37,6 +47,8 @@ struct Table {
   // Tokens [begin, end) of a loss; row: the columns of its statistics, overwritten.
   void (*policy_loss)(const PolicyLossArgs&, int64_t begin, int64_t end, double* row);
   void (*value_loss)(const ValueLossArgs&, int64_t begin, int64_t end, double* row);
+  SoftmaxSums (*softmax)(const void* logits, bool bf16, int64_t columns, float scale);
+  void (*softmax_grad)(const void* logits, bool bf16, const SoftmaxGrad&, void* grad);
 };
 
 extern const Table kBaseTable;

@@ -29,6 +29,13 @@ MC_INLINE float load_one(const uint16_t* p) {
   return x;
 }
 MC_INLINE void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+// Rounds to bfloat16, half to even; a NaN stays one.
+MC_INLINE void store(uint16_t* p, Vec v) {
+  const IntVec bits = (IntVec)v;
+  const IntVec rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const HalfVec half = __builtin_convertvector(v == v ? rounded : (IntVec{} + 0x7fff), HalfVec);
+  std::memcpy(p, &half, sizeof half);
+}
 
 // Lanes whose mask byte is set, as all-ones integers.
 MC_INLINE IntVec load_mask(const uint8_t* mask) {

@@ -93,6 +93,13 @@ inline float __bfloat162float(__nv_bfloat16 x) {
   return result;
 }
 
+inline __nv_bfloat16 __float2bfloat16_rn(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {uint16_t(0x7fff)};  // NaN
+  return {uint16_t((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};       // half to even
+}
+
 // One array a block for each declaration and each instance of a template around it.
 #define MC_SHARED(T, name, n)            \
   static const char mc_shared_tag_##name = 0; \

@@ -2,6 +2,7 @@
 // The launch functions of one backend; included once by cuda/launch.cu and by emu/launch_emu.cpp.
 #include "kernels/cvpo_weights.cuh"
 #include "kernels/gae.cuh"
+#include "kernels/log_prob.cuh"
 #include "kernels/offsets.cuh"
 #include "kernels/policy_loss.cuh"
 #include "kernels/value_loss.cuh"
@@ -24,5 +25,9 @@ Status apply_weights(const ApplyWeightsArgs& a, void* stream) {
 }
 Status policy_loss(const PolicyLossArgs& a, void* stream) { return launch_policy_loss(a, stream); }
 Status value_loss(const ValueLossArgs& a, void* stream) { return launch_value_loss(a, stream); }
+Status log_prob(const LogProbArgs& a, void* stream) { return launch_log_prob(a, stream); }
+Status log_prob_grad(const LogProbGradArgs& a, void* stream) {
+  return launch_log_prob_grad(a, stream);
+}
 
 }  // namespace mc::MC_BACKEND

@@ -13,13 +13,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from megacurl.algorithms.softmax_parts import softmax_grad, softmax_sums
+
 
 class _VocabParallelLogProb(torch.autograd.Function):
-    """log softmax(h W^T / temperature)[target] and the entropy of that distribution.
-
-    With p the distribution, z the scaled logits and H the entropy:
-    d log p_y / dz_j = 1[j = y] - p_j and dH / dz_j = -p_j (log p_j + H).
-    """
+    """log softmax(h W^T / temperature)[target] and the entropy of that distribution."""
 
     @staticmethod
     def forward(
@@ -37,19 +35,21 @@ class _VocabParallelLogProb(torch.autograd.Function):
         ctx.group = group
         log_probs, entropies, normalizers = [], [], []
         for start in range(0, hidden.shape[0], chunk_size):
-            logits = _scaled_logits(hidden[start : start + chunk_size], weight, ctx.layout)
-            chunk_targets = targets[start : start + chunk_size]
-            top = logits.amax(dim=1) if logits.shape[1] else logits.new_full((len(logits),), -1e30)
+            piece = slice(start, start + chunk_size)
+            logits = _logits(hidden[piece], weight, ctx.layout)
+            own_top, own_sum, own_weighted, picked = softmax_sums(
+                logits, targets[piece] - first, temperature
+            ).unbind()
+            top = own_top.clone()
             dist.all_reduce(top, op=dist.ReduceOp.MAX, group=group)
-            exps = torch.exp(logits - top[:, None])
-            local, here = _local_targets(chunk_targets, first, logits.shape[1])
-            picked = _pick(logits, local, here)
-            sums = torch.stack([exps.sum(1), (exps * logits).sum(1), picked])
+            shift = own_top - top
+            scale = torch.exp(shift)
+            sums = torch.stack([scale * own_sum, scale * (own_weighted + shift * own_sum), picked])
             dist.all_reduce(sums, group=group)
-            normalizer = top + torch.log(sums[0])
-            log_probs.append(sums[2] - normalizer)
-            entropies.append(normalizer - sums[1] / sums[0])
-            normalizers.append(normalizer)
+            log_sum = torch.log(sums[0])
+            log_probs.append(sums[2] - (top + log_sum))
+            entropies.append(log_sum - sums[1] / sums[0])
+            normalizers.append(top + log_sum)
         log_prob, entropy, normalizer = (
             torch.cat(parts) if parts else hidden.new_empty(0, dtype=torch.float32)
             for parts in (log_probs, entropies, normalizers)
@@ -65,37 +65,23 @@ class _VocabParallelLogProb(torch.autograd.Function):
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
         for start in range(0, hidden.shape[0], chunk_size):
             piece = slice(start, start + chunk_size)
-            logits = _scaled_logits(hidden[piece], weight, ctx.layout)
-            log_p = logits - normalizer[piece, None]
-            p = torch.exp(log_p)
-            g_lp, g_h = grad_log_prob[piece, None], grad_entropy[piece, None]
-            grad_logits = p * (-g_lp - g_h * (log_p + entropy[piece, None]))
-            local, here = _local_targets(targets[piece], first, logits.shape[1])
-            rows = torch.nonzero(here)[:, 0]
-            grad_logits[rows, local[rows]] += g_lp[rows, 0]
-            grad_logits = (grad_logits / temperature).to(hidden.dtype)
+            logits = _logits(hidden[piece], weight, ctx.layout)
+            grad_logits = softmax_grad(
+                logits,
+                targets[piece] - first,
+                temperature,
+                *(x[piece] for x in (normalizer, entropy, grad_log_prob, grad_entropy)),
+            )
             real = weight[: logits.shape[1]]
             grad_hidden[piece] = grad_logits @ real
             grad_weight[: logits.shape[1]] += (grad_logits.t() @ hidden[piece]).float()
         return grad_hidden, grad_weight.to(weight.dtype), None, None, None, None, None
 
 
-def _scaled_logits(hidden: Tensor, weight: Tensor, layout: tuple[float, int, int, int]) -> Tensor:
-    """fp32 logits of the rank's real vocabulary rows; padded rows take no part in the softmax."""
-    temperature, _, _, real_rows = layout
-    return (hidden @ weight[: max(real_rows, 0)].t()).float() / temperature
-
-
-def _local_targets(targets: Tensor, first: int, rows: int) -> tuple[Tensor, Tensor]:
-    local = targets - first
-    return local, (local >= 0) & (local < rows)
-
-
-def _pick(logits: Tensor, local: Tensor, here: Tensor) -> Tensor:
-    picked = torch.zeros(len(logits), dtype=logits.dtype, device=logits.device)
-    rows = torch.nonzero(here)[:, 0]
-    picked[rows] = logits[rows, local[rows]]
-    return picked
+def _logits(hidden: Tensor, weight: Tensor, layout: tuple[float, int, int, int]) -> Tensor:
+    """Logits of the rank's real vocabulary rows; padded rows take no part in the softmax."""
+    _, _, _, real_rows = layout
+    return hidden @ weight[: max(real_rows, 0)].t()
 
 
 def vocab_parallel_log_prob(

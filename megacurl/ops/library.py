@@ -28,6 +28,8 @@ NAMES = (
     "apply_weights",
     "policy_loss",
     "value_loss",
+    "log_prob_sums",
+    "log_prob_grad",
 )
 """The operators of ``torch.ops.megacurl``."""
 

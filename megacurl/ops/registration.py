@@ -21,6 +21,8 @@ def register(namespace: str) -> None:
         ("apply_weights", _apply_weights),
         ("policy_loss", _loss("policy_loss")),
         ("value_loss", _loss("value_loss")),
+        ("log_prob_sums", _log_prob_sums),
+        ("log_prob_grad", _log_prob_grad),
     ):
         torch.library.register_fake(f"{namespace}::{name}")(fake)
     for name in _STATS:
@@ -65,6 +67,14 @@ def _loss(name: str) -> Any:
         return predictions.new_empty(()), stats, torch.empty_like(predictions)
 
     return fake
+
+
+def _log_prob_sums(logits: Tensor, *_: Any) -> Tensor:
+    return logits.new_empty((4, logits.shape[0]), dtype=torch.float32)
+
+
+def _log_prob_grad(logits: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(logits)
 
 
 def _vectors(like: Tensor, length: Any, count: int) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ MAX_REGISTERS = 64  # keeps eight blocks of 128 threads, or four of 256, on a mu
 KERNELS = {
     "value_stats_kernel", "group_mean_kernel", "gae_kernel", "cvpo_weights_kernel",
     "apply_weights_kernel", "check_offsets_kernel", "policy_loss_kernel", "policy_total_kernel",
-    "value_loss_kernel", "value_total_kernel",
+    "value_loss_kernel", "value_total_kernel", "log_prob_kernel", "log_prob_grad_kernel",
 }  # fmt: skip
 
 

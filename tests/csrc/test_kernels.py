@@ -12,7 +12,7 @@ import pytest
 
 from tests.csrc.build import CSRC, PLAIN, SANITIZED, compile_test, run
 
-TESTS = ("gae_test", "stats_test", "losses_test")
+TESTS = ("gae_test", "stats_test", "losses_test", "log_prob_test")
 ORDERS = (("forward", "0"), ("reverse", "0"), ("random", "1"), ("random", "2"))
 
 
@@ -38,7 +38,7 @@ class Mutant:
     flags: tuple[str, ...] = PLAIN
 
 
-GAE, STATS, LOSSES = TESTS
+GAE, STATS, LOSSES, LOG_PROB = TESTS
 PLATFORM = "include/megacurl/platform.cuh"
 SHUFFLE = """const GaeRun before = shuffle_up(run, d);
       if (lane >= d) run = powers.join(before, run);"""
@@ -114,6 +114,13 @@ MUTANTS = {
     "loss: the dual clip bounds good tokens too": Mutant(
         LOSSES, "kernels/policy_loss.cuh", "ratio > a.dual_clip && advantage < 0.f",
         "ratio > a.dual_clip",
+    ),
+    "log-prob: sums are not moved to a new maximum": Mutant(
+        LOG_PROB, "kernels/log_prob.cuh", "weighted = scale * (weighted + shift * sum);",
+        "weighted = scale * weighted;",
+    ),
+    "log-prob: a logit of -inf counts": Mutant(
+        LOG_PROB, "kernels/log_prob.cuh", "e == 0.f ? 0.f : (z - top) * e;", "(z - top) * e;"
     ),
     "loss: masked tokens have a gradient": Mutant(
         LOSSES, "kernels/value_loss.cuh", "if (!a.mask || a.mask[t]) {", "{"

@@ -35,6 +35,8 @@ def calls(
     new = (token() * 0.1).requires_grad_()
     values = token().requires_grad_()
     coefficients = torch.full((batch.tokens,), 0.01)
+    logits, targets = torch.randn(n, 37), torch.tensor([3, -1, 36] * n)[:n]
+    row = torch.rand(n)
     spread, correct = batch.per_sequence().double(), batch.per_sequence() > 0.5
     return {
         "value_stats": (token(), batch.mask, cu),
@@ -45,6 +47,8 @@ def calls(
         "policy_loss": (
             new, token() * 0.1, token(), batch.mask, coefficients, token().abs(), token(), *CLIP,
         ),
+        "log_prob_sums": (logits, targets, 0.7),
+        "log_prob_grad": (logits, targets, row + 5, row, -row, row, 0.7),
         "value_loss": (values, token(), token(), batch.mask, coefficients, 0.2, True),
     }  # fmt: skip
 
@@ -154,6 +158,10 @@ def test_older_processors_give_the_same_numbers(isa: str) -> None:
         ("policy_loss", 9, 0.5, "dual_clip is 0.5"),
         ("policy_loss", 10, 100.0, "log_ratio_clamp is 100"),
         ("value_loss", 5, 0.0, "value_clip is 0"),
+        ("log_prob_sums", 0, torch.zeros(3, 2).t(), "logits has 2 dimensions or gaps"),
+        ("log_prob_sums", 1, torch.zeros(2, dtype=torch.int64), "targets has 2 entries"),
+        ("log_prob_sums", 2, 0.0, "temperature is 0"),
+        ("log_prob_grad", 2, torch.zeros(1), "normalizer has 1 entries; it must have 3"),
         ("value_loss", 1, torch.zeros(45, dtype=torch.bfloat16), "returns is bfloat16"),
     ],
 )

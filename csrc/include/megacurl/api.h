@@ -134,6 +134,32 @@ struct ValueLossArgs {
   float* loss;       // [1]
 };
 
+// Rows of logits: one a token, `columns` entries of the vocabulary (a rank's part of it).
+struct LogProbArgs {
+  const void* logits;  // [rows, columns]
+  bool bf16;
+  int64_t rows, columns;
+  const int64_t* targets;  // column of each row's target; outside [0, columns) on another rank
+  float inverse_temperature;
+  // [4, rows] of z = logits / temperature: its largest, sum exp(z - largest),
+  // sum (z - largest) exp(z - largest), and that of the target or 0.
+  float* sums;
+};
+
+struct LogProbGradArgs {
+  const void* logits;
+  bool bf16;
+  int64_t rows, columns;
+  const int64_t* targets;
+  float inverse_temperature;
+  const float *normalizer, *entropy;            // [rows]: log sum exp z and H, over all ranks
+  const float *grad_log_prob, *grad_entropy;    // [rows]
+  void* grad;                                   // [rows, columns], the type of the logits
+};
+
+// Stands for the largest of no logits; finite, so that nothing becomes inf - inf.
+constexpr float kNoLogit = -1e30f;
+
 // Tokens that one block of a loss kernel (or one task on the CPU) sums into a row of `partial`.
 constexpr int64_t kLossTile = 2048;
 constexpr int64_t loss_blocks(int64_t tokens) { return (tokens + kLossTile - 1) / kLossTile; }
@@ -153,6 +179,8 @@ using Status = const char*;
   Status apply_weights(const ApplyWeightsArgs&, void* stream);                               \
   Status policy_loss(const PolicyLossArgs&, void* stream);                                   \
   Status value_loss(const ValueLossArgs&, void* stream);                                     \
+  Status log_prob(const LogProbArgs&, void* stream);                                         \
+  Status log_prob_grad(const LogProbGradArgs&, void* stream);                                \
   }
 
 MC_DECLARE_BACKEND(cpu)
