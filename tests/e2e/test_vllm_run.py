@@ -30,6 +30,7 @@ def test_two_steps_on_two_ranks(world: Callable[[int], World], tmp_path: Path) -
             critic_warmup_iters=0,
             export_hf=False,
             rollout_engine=engine,
+            rollout_engine_sleep=engine == "vllm",  # its weights are sent again after each sleep
             rollout_max_batch_size=16,
             tensorboard=False,
         )
