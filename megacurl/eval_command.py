@@ -72,13 +72,7 @@ class _Evaluation:
         self.output = Path(arguments.output)
         with agreed_by_all(grid, f"--model {arguments.model}"):
             tokenizer = load_tokenizer(folder, "--model")
-            engine = create_engine(
-                "transformers",
-                model=folder,
-                dtype="bfloat16" if arguments.bf16 else "float32",
-                device=str(grid.device),
-                max_batch_size=arguments.max_batch_size,
-            )
+            engine = _make_engine(arguments, folder, str(grid.device))
             self.encoded = [_encode(one, tokenizer, engine, arguments) for one in sets]
             start_engine(engine, folder, arguments.model)
         verifier = get_verifier(arguments.verifier, **arguments.verifier_options)
@@ -169,6 +163,20 @@ class _Evaluation:
             },
         )
         print(f"{path} and the responses beside it hold the details")
+
+
+def _make_engine(arguments: EvalArguments, folder: Path, device: str) -> RolloutEngine:
+    """The engine, not started; ConfigError for one that is unknown, missing or does not fit."""
+    try:
+        return create_engine(
+            arguments.rollout_engine,
+            model=folder,
+            dtype="bfloat16" if arguments.bf16 else "float32",
+            device=device,
+            max_batch_size=arguments.max_batch_size,
+        )
+    except (ImportError, ValueError) as error:
+        raise ConfigError(f"--rollout-engine {arguments.rollout_engine}: {error}") from error
 
 
 def _encode(

@@ -60,6 +60,8 @@ class EvalArguments:
     """Seed of sampling and of the confidence intervals."""
     bf16: bool = False
     """Run the model in bfloat16; default is fp32."""
+    rollout_engine: str = "transformers"
+    """Engine that generates: transformers, or vllm where it is installed."""
     max_batch_size: int = 256
     """Responses that the engine of a rank decodes at once."""
 

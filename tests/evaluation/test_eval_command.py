@@ -21,6 +21,8 @@ from megacurl.evaluation.result import EvalResult
 from megacurl.evaluation.settings import EvalArguments, read_inputs
 from tests import jobs
 from tests.evaluation import eval_jobs
+from tests.rollout.conftest import NEEDS_VLLM
+from tests.tiny import make_model
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]
@@ -239,3 +241,32 @@ def test_reading_inputs_keeps_file_order(questions: Path, tiny_model: Models) ->
     arguments = EvalArguments(str(tiny_model("qwen2-tied")), (str(questions),), "absent")
     (one,) = read_inputs(arguments)
     assert [prompt.id for prompt in one.prompts] == [f"q{i}" for i in range(7)]
+
+
+@NEEDS_VLLM
+def test_vllm_gives_the_same_scores(world: Worlds, questions: Path, tmp_path: Path) -> None:
+    model = make_model(tmp_path / "model", "llama-untied", head_dim=32)
+    found = {}
+    for engine in ("transformers", "vllm"):
+        output, data = tmp_path / engine, (f"quiz={questions}",)
+        refused = world(2).run(
+            eval_jobs.run_eval, model, data, output, rollout_engine=engine, max_batch_size=16
+        )
+        assert refused == ["", ""]
+        found[engine] = [(row["id"], row["text"], row["correct"]) for row in stored(output)[1]]
+    assert found["vllm"] == found["transformers"]
+
+
+def test_an_engine_that_is_not_there(
+    world: Worlds, tiny_model: Models, questions: Path, tmp_path: Path
+) -> None:
+    (refused,) = world(1).run(
+        eval_jobs.run_eval,
+        tiny_model("llama-untied"),
+        (f"quiz={questions}",),
+        tmp_path / "out",
+        rollout_engine="transformer",
+    )
+    assert "--rollout-engine transformer: unknown rollout engine" in refused
+    assert "did you mean" in refused
+    assert not (tmp_path / "out").exists()
