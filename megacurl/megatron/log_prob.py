@@ -74,8 +74,16 @@ class _VocabParallelLogProb(torch.autograd.Function):
             )
             real = weight[: logits.shape[1]]
             grad_hidden[piece] = grad_logits @ real
-            grad_weight[: logits.shape[1]] += (grad_logits.t() @ hidden[piece]).float()
+            _add_product(grad_weight[: logits.shape[1]], grad_logits.t(), hidden[piece])
         return grad_hidden, grad_weight.to(weight.dtype), None, None, None, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to a float32 ``total``, without a copy of its size where types allow."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += (left @ right).float()
 
 
 def _logits(hidden: Tensor, weight: Tensor, layout: tuple[float, int, int, int]) -> Tensor:
