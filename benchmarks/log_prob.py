@@ -51,7 +51,7 @@ class Result:
 def run(variant: str, shape: Shape, threads: int) -> Result:
     """Measure one variant, in a process of its own."""
     torch.set_num_threads(threads)
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     torch.manual_seed(0)
     hidden = torch.randn(shape.tokens, shape.hidden).requires_grad_()
     weight = (0.05 * torch.randn(shape.vocab, shape.hidden)).requires_grad_()

@@ -139,6 +139,7 @@ build_operators() {
     state="$(cat "$built" 2>/dev/null || true)"
     [[ "$state" != "$operators failed" ]] || return 0
     [[ "$state" != "$operators built" || ! -e "$root/megacurl/_C.abi3.so" ]] || return 0
+    rm -f "$root/megacurl/_C.abi3.so" # of other sources, if it can't be built anew
     if (cd "$root" && "$venv/bin/python" setup.py build_ext --inplace --force) >"$log" 2>&1 </dev/null; then
         say "compiled operators: $((SECONDS - start)) s"
         echo "$operators built" >"$built"

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -71,6 +72,7 @@ struct Meeting {
   explicit Meeting(uint32_t m) : mask(m) {}
   uint32_t mask, arrived = 0, generation = 0;
   Site at;
+  char order = 0;  // its address is where __syncwarp orders memory
   alignas(16) unsigned char buffer[2][32][64];
 };
 
@@ -83,6 +85,12 @@ class Block {
         priority_(threads_.size()),
         meetings_((threads_.size() + 31) / 32),
         random_(options().seed + 0x9e3779b97f4a7c15ull) {}
+#if MC_EMU_TSAN
+  ~Block() {
+    for (void* thread : ended_) __tsan_destroy_fiber(thread);
+    order_after(&exit_order_);
+  }
+#endif
 
   static Block*& current() {
     static thread_local Block* block = nullptr;
@@ -109,7 +117,13 @@ class Block {
     for (auto& thread : threads_)
       if (thread.barriers != threads_[0].barriers)
         fail("threads of a block passed different numbers of __syncthreads");
-    stacks_.forget_frames();
+    stacks_.forget();
+#if MC_EMU_TSAN
+    // Not destroyed yet: a slot that is used again counts as the same thread, which would hide races
+    // between blocks. It has 8,128 of them.
+    for (auto& thread : threads_) ended_.push_back(thread.fiber.thread);
+    for (; ended_.size() > 4096; ended_.pop_front()) __tsan_destroy_fiber(ended_.front());
+#endif
   }
 
   Thread& self() { return *running_; }
@@ -118,6 +132,7 @@ class Block {
 
   // Shared arrays start as NaN (all bytes 0xff); `tag` tells the declarations apart.
   void* shared(const void* tag, size_t bytes) {
+    const Unwatched scope;
     for (auto& array : shared_)
       if (array.tag == tag) return array.memory.get();
     shared_bytes_ += bytes;
@@ -129,22 +144,29 @@ class Block {
   }
 
   void barrier(const Site& site) {
-    ++running_->barriers;
-    if (at_barrier_ == 0)
-      barrier_site_ = site;
-    else if (!(barrier_site_ == site))
-      fail("threads meet at different __syncthreads", site);
-    ++at_barrier_;
-    if (at_barrier_ < live_) return wait(site);
-    at_barrier_ = 0;
-    for (auto& thread : threads_)
-      if (thread.state == Thread::State::waiting && thread.at == site) make_ready(thread);
-    yield();
+    order_before(&barrier_order_);
+    arrive(site);
+    order_after(&barrier_order_);
   }
 
-  // Brings the lanes of `mask` together; returns what each has brought, 64 bytes a lane.
+  // __syncwarp: a meeting that orders memory.
+  void sync_warp(uint32_t mask, const Site& site) {
+    char* order;
+    {
+      const Unwatched scope;
+      order = &find_meeting(running_->number >> 5, mask, site).order;
+    }
+    order_before(order);
+    const unsigned char nothing = 0;
+    meet(mask, &nothing, 1, site);
+    order_after(order);
+  }
+
+  // Brings the lanes of `mask` together; returns what each has brought, 64 bytes a lane. Whoever
+  // reads it is Unwatched.
   const unsigned char (*meet(uint32_t mask, const void* value, size_t bytes,
                              const Site& site))[64] {
+    const Unwatched scope;
     const unsigned lane = running_->number & 31, warp = running_->number >> 5;
     const size_t lanes = std::min<size_t>(32, threads_.size() - warp * 32);
     if (!(mask >> lane & 1)) fail("the calling lane is not in its own mask", site);
@@ -170,6 +192,21 @@ class Block {
   }
 
  private:
+  void arrive(const Site& site) {
+    const Unwatched scope;
+    ++running_->barriers;
+    if (at_barrier_ == 0)
+      barrier_site_ = site;
+    else if (!(barrier_site_ == site))
+      fail("threads meet at different __syncthreads", site);
+    ++at_barrier_;
+    if (at_barrier_ < live_) return wait(site);
+    at_barrier_ = 0;
+    for (auto& thread : threads_)
+      if (thread.state == Thread::State::waiting && thread.at == site) make_ready(thread);
+    yield();
+  }
+
   struct SharedArray {
     const void* tag;
     std::unique_ptr<unsigned char, void (*)(unsigned char*)> memory;
@@ -180,12 +217,18 @@ class Block {
     Block& block = *current();
     enter_fiber(block.host_);
     block.body_();
-    Thread& self = *block.running_;
-    self.state = Thread::State::done;
-    --block.live_;
-    if (block.live_ && block.at_barrier_ == block.live_)
-      fail("a thread ended while all others wait for it", block.barrier_site_);
+    order_before(&block.exit_order_);
+    Thread& self = block.end_running();
     switch_fiber(self.fiber, block.host_, true);
+  }
+
+  Thread& end_running() {
+    const Unwatched scope;
+    running_->state = Thread::State::done;
+    --live_;
+    if (live_ && at_barrier_ == live_)
+      fail("a thread ended while all others wait for it", barrier_site_);
+    return *running_;
   }
 
   // The ready thread of highest priority runs, so a warp runs ahead of the others until it must
@@ -266,6 +309,8 @@ class Block {
   unsigned live_ = 0, at_barrier_ = 0;
   Site barrier_site_;
   std::mt19937_64 random_;
+  char barrier_order_ = 0, exit_order_ = 0;  // their addresses are where memory is ordered
+  std::deque<void*> ended_;                  // ThreadSanitizer's fibers of earlier blocks
 };
 
 inline void launch(dim3 grid, dim3 threads, const std::function<void()>& body) {
@@ -273,6 +318,7 @@ inline void launch(dim3 grid, dim3 threads, const std::function<void()>& body) {
   if (per_block == 0 || per_block > 1024) fail("a block has 1 to 1024 threads");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) fail("the grid is empty");
   if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) fail("the grid is too large");
+  const Unwatched scope;
   gridDim = grid;
   blockDim = threads;
   Block block(threads, body);

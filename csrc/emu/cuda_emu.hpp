@@ -6,7 +6,8 @@
 // an option, and what a GPU answers with a hang or with garbage is an error that names file and line:
 // collectives that lanes of a mask reach at different places or not at all, lanes outside their mask,
 // shuffles from such lanes, unequal numbers of barriers, empty grids, too much shared memory.
-// Shared memory starts as NaN. Out-of-bounds accesses are left to AddressSanitizer.
+// Shared memory starts as NaN. Out-of-bounds accesses are left to AddressSanitizer
+// and races to ThreadSanitizer, for which every fiber is a thread.
 // Not modelled: memory order between blocks, launch limits by registers, fast-math, timing.
 #pragma once
 #include <cmath>
@@ -37,6 +38,7 @@ T shuffle(uint32_t mask, const T& value, int source, const Site& site) {
   T result{};
   auto* out = reinterpret_cast<unsigned char*>(&result);
   for (size_t at = 0; at < sizeof(T); at += kPiece) {
+    const Unwatched scope;
     const size_t n = std::min(kPiece, sizeof(T) - at);
     const auto* brought = Block::current()->meet(mask, bytes + at, n, site);
     if (!(mask >> (source & 31) & 1)) fail("a shuffle reads a lane outside the mask", site);
@@ -46,6 +48,7 @@ T shuffle(uint32_t mask, const T& value, int source, const Site& site) {
 }
 
 inline uint32_t ballot(uint32_t mask, bool vote, const Site& site) {
+  const Unwatched scope;
   const unsigned char mine = vote;
   const auto* brought = Block::current()->meet(mask, &mine, 1, site);
   uint32_t result = 0;
@@ -55,8 +58,7 @@ inline uint32_t ballot(uint32_t mask, bool vote, const Site& site) {
 }
 
 inline void sync_warp(const Site& site, uint32_t mask = 0xffffffffu) {
-  const unsigned char nothing = 0;
-  Block::current()->meet(mask, &nothing, 1, site);
+  Block::current()->sync_warp(mask, site);
 }
 
 // CUDA's rule: a lane beyond the edge reads its own value.

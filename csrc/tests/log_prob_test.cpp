@@ -85,8 +85,10 @@ void compare(int64_t columns, bool bf16, float offset, unsigned seed) {
 
 int main(int argc, char** argv) {
   const auto arguments = test::read_arguments(argc, argv);
-  for (int64_t columns : {0, 1, 31, 255, 256, 257, 1003})
-    for (bool bf16 : {false, true}) compare(columns, bf16, columns == 257 ? 50.f : 0.f,
-                                            arguments.seed);
+  const bool few = arguments.longest <= 300;
+  const std::vector<int64_t> all = {0, 1, 31, 255, 256, 257, 1003}, some = {31, 257};
+  for (int64_t columns : few ? some : all)
+    for (bool bf16 : {false, true})
+      compare(columns, bf16, columns == 257 ? 50.f : 0.f, arguments.seed);
   return test::report("log_prob");
 }

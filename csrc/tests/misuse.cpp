@@ -69,7 +69,23 @@ __global__ void reverses(float* out, bool synchronises) {
   MC_SHARED(float, s, 64);
   s[threadIdx.x] = float(threadIdx.x);
   if (synchronises) __syncthreads();
-  out[threadIdx.x] = s[63 - threadIdx.x];
+  out[64 * blockIdx.x + threadIdx.x] = s[63 - threadIdx.x];
+}
+// Right as a result, but blocks add to the same number and a shuffle does not order memory.
+__global__ void blocks_race(float* out) {
+  if (threadIdx.x == 0) out[64] += 1.f;
+}
+__global__ void shuffle_as_barrier(float* out) {
+  MC_SHARED(float, s, 32);
+  s[threadIdx.x] = float(threadIdx.x);
+  (void)__shfl_xor_sync(kFullWarp, 1.f, 1);
+  out[threadIdx.x] = s[31 - threadIdx.x] + 32;
+}
+__global__ void warp_barrier(float* out) {
+  MC_SHARED(float, s, 32);
+  s[threadIdx.x] = float(threadIdx.x);
+  __syncwarp();
+  out[threadIdx.x] = s[31 - threadIdx.x] + 32;
 }
 __global__ void votes(float* out) {
   const unsigned ballot = __ballot_sync(kFullWarp, threadIdx.x & 1);
@@ -78,7 +94,7 @@ __global__ void votes(float* out) {
   const float above = __shfl_down_sync(kFullWarp, float(threadIdx.x), 1);
   const float edge = (threadIdx.x == 0 || threadIdx.x == 31) ? 1.f : 2.f;
   const float off = ballot == 0xaaaaaaaau ? above - below - edge : 1.f;
-  out[threadIdx.x] = 63 - float(threadIdx.x) + off;
+  out[64 * blockIdx.x + threadIdx.x] = 63 - float(threadIdx.x) + off;
 }
 
 }  // namespace
@@ -115,6 +131,17 @@ int main(int argc, char** argv) {
        [&] {
          reversed = true;
          MC_LAUNCH(reverses, dim3(1), dim3(64), nullptr, out, false);
+       }},
+      {"blocks_race", [&] { MC_LAUNCH(blocks_race, dim3(2), dim3(32), nullptr, out); }},
+      {"shuffle_as_barrier",
+       [&] {
+         reversed = true;
+         MC_LAUNCH(shuffle_as_barrier, dim3(1), dim3(32), nullptr, out);
+       }},
+      {"right_warp_barrier",
+       [&] {
+         reversed = true;
+         MC_LAUNCH(warp_barrier, dim3(1), dim3(32), nullptr, out);
        }},
       {"right",
        [&] {

@@ -15,6 +15,8 @@ CXX = os.environ.get("CXX", "g++")
 HAS_COMPILER = shutil.which(CXX.split()[0]) is not None
 PLAIN = ("-O1",)
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+THREADS = ("-O1", "-g", "-fsanitize=thread")
+BUILDS = {"plain": PLAIN, "sanitized": SANITIZED, "threads": THREADS}
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 
 
@@ -59,7 +61,7 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a test program; a sanitizer's finding or the emulator's makes its exit code nonzero."""
     return subprocess.run(
         [str(program), *arguments],
-        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1"},
         capture_output=True,
         text=True,
         timeout=120,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.csrc.build import CSRC, HAS_COMPILER, PLAIN, SANITIZED, compile_test
+from tests.csrc.build import BUILDS, CSRC, HAS_COMPILER, compile_test
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
-    """program(name, build): ``csrc/tests/NAME.cpp``, build "plain" or "sanitized"."""
+    """program(name, build): ``csrc/tests/NAME.cpp``, build: a key of BUILDS."""
     if not HAS_COMPILER:
         pytest.skip("there is no C++ compiler")
     folder = tmp_path_factory.mktemp("programs")
@@ -22,9 +22,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
     def of(name: str, build: str) -> Path:
         key = f"{name}-{build}"
         if key not in built:
-            flags = PLAIN if build == "plain" else SANITIZED
             source = CSRC / "tests" / f"{name}.cpp"
-            built[key] = compile_test(source, folder / key, flags)
+            built[key] = compile_test(source, folder / key, BUILDS[build])
         return built[key]
 
     return of

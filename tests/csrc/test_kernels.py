@@ -27,6 +27,13 @@ def test_against_double_precision(
         assert done.returncode == 0, (order, seed, done.stdout + done.stderr[-3000:])
 
 
+@pytest.mark.parametrize("name", TESTS)
+def test_nothing_races(program: Callable[[str, str], Path], name: str) -> None:
+    """Threads, warps and blocks touch the same memory only where a barrier orders them."""
+    done = run(program(name, "threads"), "forward", "0", "300")
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A mistake in a kernel: ``new`` for the one ``old`` in ``file``; then ``test`` must fail."""

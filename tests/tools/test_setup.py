@@ -257,6 +257,17 @@ def test_operators_that_do_not_compile_are_reported_once(checkout: Checkout) -> 
     assert checkout.set_up(CXX="bash").stderr == "" and checkout.builds() == 1
 
 
+def test_operators_of_older_sources_do_not_stay(checkout: Checkout) -> None:
+    checkout.add_sources()
+    checkout.set_up(CXX="bash")
+    built = checkout.root / "megacurl" / "_C.abi3.so"
+    assert built.exists()
+    checkout.record.with_name("record.breaks").touch()
+    (checkout.root / "csrc" / "kernel.cpp").write_text("int wrong\n", "utf-8")
+    assert checkout.set_up(CXX="bash").returncode == 0
+    assert not built.exists()
+
+
 def test_help(checkout: Checkout) -> None:
     result = checkout.set_up("--help")
     assert result.returncode == 0
