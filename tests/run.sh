@@ -27,4 +27,4 @@ if [[ "${MEGACURL_SKIP_LINT:-}" != 1 ]]; then
     ruff format --check --quiet
     mypy
 fi
-exec python -m pytest -q --durations=10 "$@"
+exec python -m pytest -q --durations=25 "$@"
