@@ -53,7 +53,6 @@ usage: megacurl COMMAND [OPTIONS]
   export        write the policy of a run as a Hugging Face folder
                   megacurl export --load runs/first --output first-hf
   doctor        say what is installed, and how each operator runs on this machine
-                  megacurl doctor
 
 megacurl COMMAND --help explains a command and lists its options. On more than one GPU or node
 torchrun starts train and eval: torchrun --nproc-per-node 8 -m megacurl train ...
