@@ -98,10 +98,8 @@ def test_equal(given: str, truth: str) -> None:
 
 def test_without_algebra_no_process_is_started() -> None:
     close_workers()
-    given, truth = (
-        r"\boxed{2\sqrt{173}}",
-        r"\sqrt{692}",
-    )  # verdicts are remembered: a pair of its own
+    # Verdicts are remembered, so it takes a pair that no other test asks about.
+    given, truth = r"\boxed{2\sqrt{173}}", r"\sqrt{692}"
     exact = get_verifier("math", symbolic=False)
     assert exact(given, truth, finished=True) == Verdict(False, True, extracted=r"2\sqrt{173}")
     assert not workers()
