@@ -63,7 +63,7 @@ def test_reinforce_plus_plus_on_unsolved_questions(
 
 def test_a_verifier(monkeypatch: pytest.MonkeyPatch) -> None:
     registry.verifier_names()  # imports those that exist
-    monkeypatch.setattr(registry, "_VERIFIERS", dict(registry._VERIFIERS))
+    monkeypatch.setattr(registry._VERIFIERS, "_entries", dict(registry._VERIFIERS._entries))
     exec(files()["megacurl/rewards/ends_with.py"], {"__name__": "ends_with"})
     verifier = registry.get_verifier("ends_with")
     assert verifier("it is 42 ", "42", finished=True).correct

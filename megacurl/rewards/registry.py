@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from megacurl.rewards.verdict import Verdict
-from megacurl.utils.names import nearest_hint
+from megacurl.utils.registry import Registry
 
 
 class Verifier(Protocol):
@@ -24,7 +21,7 @@ class Verifier(Protocol):
 
 # A function that is a verifier, or a class whose instances are (state: a seed, a worker pool).
 Entry = TypeVar("Entry", bound=Callable[..., Any])
-_VERIFIERS: dict[str, Callable[..., Any]] = {}
+_VERIFIERS: Registry[Callable[..., Any]] = Registry("verifier", "megacurl.rewards")
 
 
 def register_verifier(name: str) -> Callable[[Entry], Entry]:
@@ -34,9 +31,7 @@ def register_verifier(name: str) -> Callable[[Entry], Entry]:
     """
 
     def add(entry: Entry) -> Entry:
-        if name in _VERIFIERS:
-            raise ValueError(f"verifier {name!r} is registered twice; choose another name")
-        _VERIFIERS[name] = entry
+        _VERIFIERS.add(name, entry)
         return entry
 
     return add
@@ -44,8 +39,7 @@ def register_verifier(name: str) -> Callable[[Entry], Entry]:
 
 def verifier_names() -> list[str]:
     """All registered names, sorted."""
-    _import_verifiers()
-    return sorted(_VERIFIERS)
+    return _VERIFIERS.names()
 
 
 def get_verifier(name: str, **options: Any) -> Verifier:
@@ -53,11 +47,7 @@ def get_verifier(name: str, **options: Any) -> Verifier:
 
     Raises ValueError for an unknown name (naming the nearest one) or options it does not take.
     """
-    _import_verifiers()
-    if name not in _VERIFIERS:
-        hint = nearest_hint(name, _VERIFIERS)
-        raise ValueError(f"unknown verifier {name!r}{hint}; known: {', '.join(verifier_names())}")
-    entry = _VERIFIERS[name]
+    entry = _VERIFIERS.get(name)
     if isinstance(entry, type):
         try:
             verifier: Verifier = entry(**options)
@@ -77,10 +67,3 @@ def verifier_options(*, require_value: bool, symbolic: bool) -> dict[str, bool]:
     """
     options = {"require_value": True} if require_value else {}
     return options if symbolic else {**options, "symbolic": False}
-
-
-@cache
-def _import_verifiers() -> None:
-    package = importlib.import_module("megacurl.rewards")
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)

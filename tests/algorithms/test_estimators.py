@@ -66,7 +66,7 @@ def test_gae_without_values_says_so() -> None:
 
 def test_one_more_estimator_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """REINFORCE++ before its whitening: the reward to go, less the KL penalty, no baseline."""
-    monkeypatch.setattr(registry, "_ESTIMATORS", dict(registry._ESTIMATORS))
+    monkeypatch.setattr(registry._ESTIMATORS, "_entries", dict(registry._ESTIMATORS._entries))
 
     @register_estimator("reward_to_go", kl_in_reward=True)
     def reward_to_go(responses: Responses, config: AlgorithmConfig) -> Tensor:

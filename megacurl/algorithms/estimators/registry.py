@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from torch import Tensor
 
 from megacurl.algorithms.responses import Responses
 from megacurl.config.schema import AlgorithmConfig
-from megacurl.utils.names import nearest_hint
+from megacurl.utils.registry import Registry
 
 Estimate = Callable[[Responses, AlgorithmConfig], Tensor]
 """Advantages ``[T]`` of this rank's responses, 0 at masked tokens; not yet whitened or weighted.
@@ -37,7 +34,7 @@ class Estimator:
     kl_in_reward: bool
 
 
-_ESTIMATORS: dict[str, Estimator] = {}
+_ESTIMATORS: Registry[Estimator] = Registry("estimator", "megacurl.algorithms.estimators")
 
 
 def register_estimator(
@@ -53,9 +50,8 @@ def register_estimator(
     """
 
     def add(estimate: Estimate) -> Estimate:
-        if name in _ESTIMATORS:
-            raise ValueError(f"estimator {name!r} is registered twice; choose another name")
-        _ESTIMATORS[name] = Estimator(name, estimate, needs_values, needs_groups, kl_in_reward)
+        entry = Estimator(name, estimate, needs_values, needs_groups, kl_in_reward)
+        _ESTIMATORS.add(name, entry)
         return estimate
 
     return add
@@ -63,21 +59,9 @@ def register_estimator(
 
 def estimator_names() -> list[str]:
     """All registered names, sorted."""
-    _import_estimators()
-    return sorted(_ESTIMATORS)
+    return _ESTIMATORS.names()
 
 
 def get_estimator(name: str) -> Estimator:
     """The estimator of that name; ValueError names the nearest for an unknown one."""
-    _import_estimators()
-    if name not in _ESTIMATORS:
-        hint = nearest_hint(name, _ESTIMATORS)
-        raise ValueError(f"unknown estimator {name!r}{hint}; known: {', '.join(estimator_names())}")
-    return _ESTIMATORS[name]
-
-
-@cache
-def _import_estimators() -> None:
-    package = importlib.import_module("megacurl.algorithms.estimators")
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
+    return _ESTIMATORS.get(name)

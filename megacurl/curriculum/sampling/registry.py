@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from megacurl.config.schema import Config
 from megacurl.curriculum.sampling.rule import SamplingRule
-from megacurl.utils.names import nearest_hint
+from megacurl.utils.registry import Registry
 
 Build = Callable[[Config], SamplingRule]
 
@@ -24,7 +21,7 @@ class RuleEntry:
     needs_groups: bool
 
 
-_RULES: dict[str, RuleEntry] = {}
+_RULES: Registry[RuleEntry] = Registry("sampling rule", "megacurl.curriculum.sampling")
 
 
 def register_rule(name: str, *, needs_groups: bool = False) -> Callable[[Build], Build]:
@@ -34,9 +31,7 @@ def register_rule(name: str, *, needs_groups: bool = False) -> Callable[[Build],
     """
 
     def add(build: Build) -> Build:
-        if name in _RULES:
-            raise ValueError(f"sampling rule {name!r} is registered twice; choose another name")
-        _RULES[name] = RuleEntry(build, needs_groups)
+        _RULES.add(name, RuleEntry(build, needs_groups))
         return build
 
     return add
@@ -44,21 +39,9 @@ def register_rule(name: str, *, needs_groups: bool = False) -> Callable[[Build],
 
 def rule_names() -> list[str]:
     """All registered names, sorted."""
-    _import_rules()
-    return sorted(_RULES)
+    return _RULES.names()
 
 
 def get_rule(name: str) -> RuleEntry:
     """The rule of that name; ValueError names the nearest for an unknown one."""
-    _import_rules()
-    if name not in _RULES:
-        hint = nearest_hint(name, _RULES)
-        raise ValueError(f"unknown sampling rule {name!r}{hint}; known: {', '.join(rule_names())}")
-    return _RULES[name]
-
-
-@cache
-def _import_rules() -> None:
-    package = importlib.import_module("megacurl.curriculum.sampling")
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
+    return _RULES.get(name)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from megacurl.data.errors import DataError
+from megacurl.utils.registry import import_modules
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,7 @@ def register_reader(*suffixes: str) -> Callable[[ReaderClass], ReaderClass]:
 @cache
 def _import_readers() -> None:
     # A format is added by adding a file to this folder, so the folder is the list.
-    package = importlib.import_module("megacurl.data.readers")
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
+    import_modules("megacurl.data.readers")
 
 
 def get_reader(path: Path) -> Reader:
