@@ -18,24 +18,22 @@ from megacurl.rollout.decode import DecodeLoop
 from megacurl.rollout.decoder import HFDecoder
 from megacurl.rollout.decoder_check import build_decoder
 from megacurl.rollout.digest import combine_digests, tensor_digest
-from megacurl.rollout.engine import RolloutEngine
 from megacurl.rollout.errors import RequestError
 from megacurl.rollout.hf_model import (
     attention_window,
     bounded_length,
     build_model,
-    end_of_sequence_ids,
     named_weights,
-    read_config,
 )
+from megacurl.rollout.in_process import InProcessEngine
 from megacurl.rollout.scoring import score_completions
-from megacurl.rollout.types import NO_WEIGHTS, Capabilities, MemoryTag, Request, Sample, TensorMeta
+from megacurl.rollout.types import Capabilities, MemoryTag, Request, Sample, TensorMeta
 from megacurl.rollout.update import WeightUpdate
 
 logger = logging.getLogger(__name__)
 
 
-class TransformersEngine(RolloutEngine):
+class TransformersEngine(InProcessEngine):
     """Generates with a Hugging Face causal language model.
 
     Args:
@@ -68,24 +66,17 @@ class TransformersEngine(RolloutEngine):
         fused: bool = True,
         initial_version: int = 0,
     ) -> None:
-        super().__init__()
-        if dtype not in ("float32", "bfloat16", "float16"):
-            raise ValueError(f"dtype must be float32, bfloat16 or float16, not {dtype!r}")
-        if load_weights and initial_version < 0:
-            raise ValueError(f"initial_version must be >= 0, not {initial_version!r}")
+        super().__init__(
+            model,
+            load_weights=load_weights,
+            dtype=dtype,
+            device=device,
+            eos_token_ids=eos_token_ids,
+            initial_version=initial_version,
+        )
         self._source = model
-        self._load_weights = load_weights
-        self._dtype: torch.dtype = getattr(torch, dtype)
-        self._device = torch.device(device)
         self._limits = BatchLimits(max_batch_size, max_batch_tokens, max_prefill_tokens)
         self._fused = fused
-        self._initial_version = initial_version
-        self._config: Any = read_config(model, load_weights)
-        self._eos = (
-            tuple(eos_token_ids)
-            if eos_token_ids is not None
-            else end_of_sequence_ids(model, self._config)
-        )
         self._max_model_len = _model_length(self._config, max_model_len)
         self._model: PreTrainedModel | None = None
         self._decoder: HFDecoder | None = None
@@ -100,21 +91,6 @@ class TransformersEngine(RolloutEngine):
             concurrent=False,
             transports=frozenset({"tensor"}),
         )
-
-    @property
-    def vocab_size(self) -> int:
-        """Rows of the embedding."""
-        return int(self._config.vocab_size)
-
-    @property
-    def max_model_len(self) -> int:
-        """Prompt plus generated tokens at most."""
-        return self._max_model_len
-
-    @property
-    def eos_token_ids(self) -> tuple[int, ...]:
-        """The model's end-of-sequence tokens."""
-        return self._eos
 
     @property
     def decoder_name(self) -> str:
@@ -139,7 +115,7 @@ class TransformersEngine(RolloutEngine):
             device=self._device,
         )
         self._decoder = build_decoder(self._model, self._fused)
-        return self._initial_version if self._load_weights else NO_WEIGHTS
+        return self._first_version
 
     def _shutdown(self) -> None:
         self._decoder = None

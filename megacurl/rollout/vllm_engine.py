@@ -14,16 +14,14 @@ import torch.distributed as dist
 from megacurl.rollout import vllm_compat, vllm_loop
 from megacurl.rollout.control import GenerateControl
 from megacurl.rollout.digest import combine_digests
-from megacurl.rollout.engine import RolloutEngine
 from megacurl.rollout.errors import EngineStateError
 from megacurl.rollout.hf_model import (
     bounded_length,
     build_model,
-    end_of_sequence_ids,
     named_weights,
-    read_config,
 )
-from megacurl.rollout.types import NO_WEIGHTS, Capabilities, MemoryTag, Request, Sample, TensorMeta
+from megacurl.rollout.in_process import InProcessEngine
+from megacurl.rollout.types import Capabilities, MemoryTag, Request, Sample, TensorMeta
 from megacurl.rollout.update import WeightUpdate
 from megacurl.rollout.vllm_weights import StreamedUpdate, folder_digests
 
@@ -35,7 +33,7 @@ _BLOCK = 128
 """Tokens of a KV cache block on a CPU; a GPU has smaller ones."""
 
 
-class VLLMEngine(RolloutEngine):
+class VLLMEngine(InProcessEngine):
     """Generates with vLLM, one engine a rank; starting it is collective over the trainer's ranks.
 
     Args:
@@ -68,25 +66,18 @@ class VLLMEngine(RolloutEngine):
         eos_token_ids: Sequence[int] | None = None,
         initial_version: int = 0,
     ) -> None:
-        super().__init__()
-        if dtype not in ("float32", "bfloat16", "float16"):
-            raise ValueError(f"dtype must be float32, bfloat16 or float16, not {dtype!r}")
-        if load_weights and initial_version < 0:
-            raise ValueError(f"initial_version must be >= 0, not {initial_version!r}")
+        super().__init__(
+            model,
+            load_weights=load_weights,
+            dtype=dtype,
+            device=device,
+            eos_token_ids=eos_token_ids,
+            initial_version=initial_version,
+        )
         if max_batch_size < 1:
             raise ValueError(f"max_batch_size must be >= 1, not {max_batch_size!r}")
         self._folder = Path(model)
-        self._load_weights = load_weights
-        self._dtype: torch.dtype = getattr(torch, dtype)
-        self._device = torch.device(device)
         self._max_batch_size = max_batch_size
-        self._initial_version = initial_version
-        self._config: Any = read_config(model, load_weights)
-        self._eos = (
-            tuple(eos_token_ids)
-            if eos_token_ids is not None
-            else end_of_sequence_ids(model, self._config)
-        )
         self._max_model_len = bounded_length(
             max_model_len, int(self._config.max_position_embeddings), "its positions"
         )
@@ -106,21 +97,6 @@ class VLLMEngine(RolloutEngine):
             concurrent=False,
             transports=frozenset({"tensor"}),
         )
-
-    @property
-    def vocab_size(self) -> int:
-        """Rows of the embedding."""
-        return int(self._config.vocab_size)
-
-    @property
-    def max_model_len(self) -> int:
-        """Prompt plus generated tokens at most."""
-        return self._max_model_len
-
-    @property
-    def eos_token_ids(self) -> tuple[int, ...]:
-        """The model's end-of-sequence tokens."""
-        return self._eos
 
     def manifest(self) -> list[TensorMeta]:
         """Parameters by their Hugging Face name; a tied head is not listed."""
@@ -149,7 +125,7 @@ class VLLMEngine(RolloutEngine):
         )
         self._manifest = [TensorMeta.of(name, tensor) for name, tensor in named_weights(on_meta)]
         self._vllm = vllm_compat.start_engine(self._arguments())
-        return self._initial_version if self._load_weights else NO_WEIGHTS
+        return self._first_version
 
     def _arguments(self) -> dict[str, Any]:
         cuda = self._device.type == "cuda"
