@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from megacurl import __version__
-from megacurl.config.errors import ConfigError
+from megacurl.config.errors import ConfigError, refusing
 from megacurl.config.schema import ParallelConfig
 from megacurl.data.prompt import fingerprint
 from megacurl.data.tokenizer import load_tokenizer
@@ -72,7 +72,15 @@ class _Evaluation:
         self.output = Path(arguments.output)
         with agreed_by_all(grid, f"--model {arguments.model}"):
             tokenizer = load_tokenizer(folder, "--model")
-            engine = _make_engine(arguments, folder, str(grid.device))
+            name = arguments.rollout_engine
+            with refusing(f"--rollout-engine {name}", ValueError, ImportError):
+                engine = create_engine(
+                    name,
+                    model=folder,
+                    dtype="bfloat16" if arguments.bf16 else "float32",
+                    device=str(grid.device),
+                    max_batch_size=arguments.max_batch_size,
+                )
             self.encoded = [_encode(one, tokenizer, engine, arguments) for one in sets]
             start_engine(engine, folder, arguments.model)
         verifier = get_verifier(arguments.verifier, **arguments.verifier_options)
@@ -163,20 +171,6 @@ class _Evaluation:
             },
         )
         print(f"{path} and the responses beside it hold the details")
-
-
-def _make_engine(arguments: EvalArguments, folder: Path, device: str) -> RolloutEngine:
-    """The engine, not started; ConfigError for one that is unknown, missing or does not fit."""
-    try:
-        return create_engine(
-            arguments.rollout_engine,
-            model=folder,
-            dtype="bfloat16" if arguments.bf16 else "float32",
-            device=device,
-            max_batch_size=arguments.max_batch_size,
-        )
-    except (ImportError, ValueError) as error:
-        raise ConfigError(f"--rollout-engine {arguments.rollout_engine}: {error}") from error
 
 
 def _encode(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from megacurl.algorithms.estimators.registry import get_estimator
-from megacurl.config.errors import ConfigError
+from megacurl.config.errors import ConfigError, refusing
 from megacurl.config.schema import Config
 from megacurl.curriculum.sampling.registry import get_rule
 from megacurl.models.check_hf import check_hf_folder
@@ -37,30 +37,24 @@ def check_parts(config: Config) -> tuple[Verifier, Shapes]:
     _check_estimator(config)
     _check_sampling(config)
     engine = config.rollout.rollout_engine
-    try:
+    with refusing(f"--rollout-engine {engine}", ValueError, ImportError):
         engine_class(engine)
-    except (ValueError, ImportError) as error:
-        raise ConfigError(f"--rollout-engine {engine}: {error}") from error
     if run.wandb_project and importlib.util.find_spec("wandb") is None:
         raise ConfigError(
             f"--wandb-project {run.wandb_project} needs the package wandb: pip install "
             "'megacurl[wandb]', or leave the flag out"
         )
-    try:
+    with refusing(f"--verifier {data.verifier}"):
         options = verifier_options(require_value=data.require_value, symbolic=data.symbolic)
         verifier = get_verifier(data.verifier, **options)
-    except ValueError as error:
-        raise ConfigError(f"--verifier {data.verifier}: {error}") from error
     return verifier, _check_models(config)
 
 
 def _check_estimator(config: Config) -> None:
     algorithm, samples = config.algorithm, config.training.n_samples_per_prompt
     name = algorithm.advantage_estimator
-    try:
+    with refusing(f"--advantage-estimator {name}"):
         estimator = get_estimator(name)
-    except ValueError as error:
-        raise ConfigError(f"--advantage-estimator {name}: {error}") from error
     if estimator.needs_values and not algorithm.use_critic:
         raise ConfigError(
             f"--advantage-estimator {name} needs the values of a critic, and --no-use-critic "
@@ -87,10 +81,8 @@ def _check_estimator(config: Config) -> None:
 
 def _check_sampling(config: Config) -> None:
     name, samples = config.sampling.sampling, config.training.n_samples_per_prompt
-    try:
+    with refusing(f"--sampling {name}"):
         rule = get_rule(name)
-    except ValueError as error:
-        raise ConfigError(f"--sampling {name}: {error}") from error
     if rule.needs_groups and samples < 2:
         raise ConfigError(
             f"--n-samples-per-prompt {samples}: --sampling {name} looks at how the responses to a "
@@ -118,7 +110,7 @@ def make_engine(config: Config, shapes: Shapes, device: str) -> RolloutEngine:
     """
     rollout = config.rollout
     longest_response = max(rollout.rollout_max_response_len, config.eval.eval_max_response_len or 0)
-    try:
+    with refusing(f"--rollout-engine {rollout.rollout_engine}"):
         return create_engine(
             rollout.rollout_engine,
             model=config.model.hf_checkpoint,
@@ -132,8 +124,6 @@ def make_engine(config: Config, shapes: Shapes, device: str) -> RolloutEngine:
             max_batch_size=rollout.rollout_max_batch_size,
             kv_cache_mb=rollout.rollout_kv_cache_mb,
         )
-    except ValueError as error:
-        raise ConfigError(f"--rollout-engine {rollout.rollout_engine}: {error}") from error
 
 
 def check_same_model(state: Mapping[str, Any], shapes: Shapes, loaded: Path) -> None:

@@ -23,6 +23,19 @@ def raise_problems(problems: Iterable[str]) -> None:
 
 
 @contextmanager
+def refusing(setting: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn errors of ``kinds`` (default: ValueError) inside into a ConfigError about ``setting``.
+
+    setting: the flag with its value, "--verifier maths".
+    """
+    caught = kinds or (ValueError,)
+    try:
+        yield
+    except caught as error:
+        raise ConfigError(f"{setting}: {error}") from error
+
+
+@contextmanager
 def about(flag: str) -> Iterator[None]:
     """Begin every problem found inside with the flag that named the input, unless it names one."""
     try:
