@@ -9,7 +9,7 @@ from typing import Any
 
 from megacurl.collection import Collector, Rollout
 from megacurl.config.batches import responses_per_rollout
-from megacurl.config.errors import ConfigError
+from megacurl.config.errors import ConfigError, refusing
 from megacurl.config.schema import Config
 from megacurl.generation import EncodedPrompt, Judged
 from megacurl.recording import load_rollout, read_trajectories, save_rollout, write_trajectories
@@ -91,10 +91,8 @@ class RolloutSource:
         Raises ConfigError for the state of another rule, or a rollout made ahead that this run
         would not train on as such.
         """
-        try:
+        with refusing(f"--load {folder}"):
             self.collector.rule.load_state_dict(state.get("rule", {}))
-        except ValueError as error:
-            raise ConfigError(f"--load {folder}: {error}") from error
         ahead = state.get("ahead")
         if ahead is None or self.config.rollout.replay_rollouts is not None:
             return
