@@ -109,4 +109,7 @@ class Collector:
 
 
 def _outcome(question: str, responses: Sequence[Judged]) -> GroupOutcome:
-    return GroupOutcome(question, tuple(judged.verdict.correct for judged in responses))
+    verdicts = [judged.verdict for judged in responses]
+    return GroupOutcome(
+        question, tuple(v.correct for v in verdicts), tuple(v.score for v in verdicts)
+    )

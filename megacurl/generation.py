@@ -130,9 +130,10 @@ def to_trajectories(
             truncated=judged.sample.finish_reason != "stop",
             version=judged.sample.version,
             correct=judged.verdict.correct,
+            score=judged.verdict.score,
             reward=outcome_reward(
                 config,
-                correct=judged.verdict.correct,
+                score=judged.verdict.score,
                 truncated=judged.sample.finish_reason != "stop",
                 length=len(judged.sample.token_ids),
             ),
@@ -150,6 +151,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     count = len(trajectories)
     return {
         "rollout/accuracy": sum(t.correct for t in trajectories) / count,
+        "rollout/score_mean": sum(t.score for t in trajectories) / count,
         "rollout/reward_mean": sum(t.reward for t in trajectories) / count,
         "rollout/length_mean": sum(len(t.response_ids) for t in trajectories) / count,
         "rollout/mixed_groups": _share_of_mixed_groups(trajectories),
@@ -161,8 +163,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _share_of_mixed_groups(trajectories: Sequence[Trajectory]) -> float:
-    """Questions answered neither always nor never: the only ones with a group advantage."""
-    outcomes: dict[int, set[bool]] = {}
+    """Questions whose responses differ in score: the only ones with a group advantage."""
+    scores: dict[int, set[float]] = {}
     for trajectory in trajectories:
-        outcomes.setdefault(trajectory.group, set()).add(trajectory.correct)
-    return sum(len(seen) == 2 for seen in outcomes.values()) / len(outcomes)
+        scores.setdefault(trajectory.group, set()).add(trajectory.score)
+    return sum(len(seen) > 1 for seen in scores.values()) / len(scores)

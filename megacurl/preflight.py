@@ -45,7 +45,11 @@ def check_parts(config: Config) -> tuple[Verifier, Shapes]:
             "'megacurl[wandb]', or leave the flag out"
         )
     with refusing(f"--verifier {data.verifier}"):
-        options = verifier_options(require_value=data.require_value, symbolic=data.symbolic)
+        options = verifier_options(
+            require_value=data.require_value,
+            symbolic=data.symbolic,
+            correct_threshold=data.correct_threshold,
+        )
         verifier = get_verifier(data.verifier, **options)
     return verifier, _check_models(config)
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from megacurl.algorithms.outcome import outcome_reward
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
+from megacurl.rewards.verdict import check_grade
 from megacurl.trajectory import Trajectory
 
 _SCHEMA = pa.schema(
@@ -29,6 +30,7 @@ _SCHEMA = pa.schema(
         ("truncated", pa.bool_()),
         ("version", pa.int64()),
         ("correct", pa.bool_()),
+        ("score", pa.float64()),
         ("reward", pa.float64()),
         ("parsed", pa.bool_()),
         ("timeout", pa.bool_()),
@@ -36,7 +38,7 @@ _SCHEMA = pa.schema(
     ]
 )
 # Later additions, with nulls where a file is older than they are.
-_OPTIONAL = {"error"}
+_OPTIONAL = {"error", "score"}
 
 
 def rollout_path(folder: str | Path, step: int) -> Path:
@@ -101,9 +103,12 @@ def read_trajectories(path: Path, config: Config) -> list[Trajectory]:
     rows = pq.read_table(path, schema=_SCHEMA).to_pylist()
     for row in rows:
         row.update({name: tuple(row[name]) for name in ("prompt_ids", "response_ids", "log_probs")})
+        if row["score"] is None:
+            row["score"] = float(row["correct"])
+        check_grade(row["score"])
         row["reward"] = outcome_reward(
             config,
-            correct=row["correct"],
+            score=row["score"],
             truncated=row["truncated"],
             length=len(row["response_ids"]),
         )

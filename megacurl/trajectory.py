@@ -12,7 +12,8 @@ class Trajectory:
 
     prompt_id: stable name of the question; group: its number in the step's batch.
     log_probs: of the response tokens under the engine that sampled them, at its temperature.
-    correct, parsed, timeout, error: the verifier's words (see ``Verdict``). reward: what GAE sees.
+    correct, score, parsed, timeout, error: the verifier's words (see ``Verdict``).
+    reward: what the advantage estimator sees, made from the score.
     """
 
     prompt_id: str
@@ -23,6 +24,7 @@ class Trajectory:
     truncated: bool
     version: int
     correct: bool
+    score: float
     reward: float
     parsed: bool
     timeout: bool

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -68,3 +69,12 @@ def test_a_verifier(monkeypatch: pytest.MonkeyPatch) -> None:
     verifier = registry.get_verifier("ends_with")
     assert verifier("it is 42 ", "42", finished=True).correct
     assert not verifier("it is 4", "42", finished=True).correct
+    # The decorator of a dataclass looks its module up.
+    graded = ModuleType("mentions")
+    monkeypatch.setitem(sys.modules, "mentions", graded)
+    exec(files()["megacurl/rewards/mentions.py"], vars(graded))
+    verdict = registry.get_verifier("mentions", correct_threshold=0.5)(
+        "a cat", "cat dog", finished=True
+    )
+    assert (verdict.score, verdict.correct) == (0.5, True)
+    assert not registry.get_verifier("mentions")("a cat", "cat dog", finished=True).correct

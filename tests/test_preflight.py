@@ -12,6 +12,7 @@ import pytest
 from megacurl.config.errors import ConfigError
 from megacurl.preflight import check_parts, check_same_model
 from megacurl.rewards.coin_flip import CoinFlip
+from megacurl.rewards.list_answers import ListAnswers
 from megacurl.rewards.math_rule import MathRule
 from tests import jobs
 
@@ -23,6 +24,7 @@ from tests import jobs
         ({"symbolic": False}, MathRule(symbolic=False)),
         ({"require_value": True}, MathRule(require_value=True)),
         ({"verifier": "coin_flip"}, CoinFlip()),
+        ({"verifier": "list_answers", "correct_threshold": 0.5}, ListAnswers(0.5)),
     ],
 )
 def test_flags_reach_the_verifier(
@@ -36,6 +38,9 @@ def test_flags_reach_the_verifier(
 def test_a_flag_that_the_verifier_does_not_know(tiny_model: Callable[[str], Path]) -> None:
     config = jobs.settings(tiny_model("qwen2-tied"), verifier="coin_flip", symbolic=False)
     with pytest.raises(ConfigError, match=r"--verifier coin_flip: .*'symbolic': False"):
+        check_parts(config)
+    config = jobs.settings(tiny_model("qwen2-tied"), correct_threshold=0.5)
+    with pytest.raises(ConfigError, match=r"--verifier math: .*'correct_threshold': 0.5"):
         check_parts(config)
 
 

@@ -45,6 +45,19 @@ def test_a_recording_from_before_errors_were_kept(tmp_path: Path) -> None:
     assert loaded == [dataclasses.replace(t, error=None) for t in trajectories]
 
 
+def test_scores_are_kept_and_rewarded(tmp_path: Path) -> None:
+    first, *others = make_trajectories()
+    graded = dataclasses.replace(first, correct=False, score=0.75, reward=0.5)
+    save_rollout(tmp_path, 0, [graded, *others])
+    assert load_rollout(tmp_path, 0, len(others) + 1, Config()) == [graded, *others]
+    _edit(tmp_path, without="score")  # from before there were scores
+    (binary, *_) = load_rollout(tmp_path, 0, len(others) + 1, Config())
+    assert (binary.correct, binary.score, binary.reward) == (False, 0.0, -1.0)
+    save_rollout(tmp_path, 0, [dataclasses.replace(graded, score=1.5), *others])
+    with pytest.raises(ConfigError, match=r"rollout_000000\.parquet is damaged: grade is 1.5"):
+        load_rollout(tmp_path, 0, len(others) + 1, Config())
+
+
 def test_a_file_without_verdicts_is_damaged(tmp_path: Path) -> None:
     trajectories = _recorded(tmp_path)
     _edit(tmp_path, without="correct")

@@ -102,6 +102,7 @@ def make_trajectories(
                     truncated=r.random() < 0.2,
                     version=0,
                     correct=correct,
+                    score=float(correct),
                     reward=1.0 if correct else -1.0,
                     parsed=True,
                     timeout=False,

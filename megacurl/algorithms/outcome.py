@@ -7,17 +7,20 @@ from megacurl.algorithms.overlong import overlong_penalty
 from megacurl.config.schema import Config
 
 
-def outcome_reward(config: Config, *, correct: bool, truncated: bool, length: int) -> float:
+def outcome_reward(config: Config, *, score: float, truncated: bool, length: int) -> float:
     """Return what the advantage estimator sees for a response.
+
+    Linear in the score between the rewards of a wrong and of a correct response.
 
     Args:
         config: rewards, overlong penalty, length limit.
-        correct: the verifier's word.
+        score: the verifier's, in [0, 1]; 1 for correct and 0 for wrong where it gives no grades.
         truncated: whether the length limit cut the response.
         length: its tokens.
     """
     algorithm, limit = config.algorithm, config.rollout.rollout_max_response_len
-    reward = algorithm.reward_correct if correct else algorithm.reward_wrong
+    # In this form exactly the one at 0 and the other at 1, whatever the two are.
+    reward = (1 - score) * algorithm.reward_wrong + score * algorithm.reward_correct
     if truncated and algorithm.reward_truncated is not None:
         reward = algorithm.reward_truncated
     if algorithm.overlong_penalty:

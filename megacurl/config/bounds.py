@@ -125,6 +125,7 @@ BOUNDS: dict[str, Bound] = {
     "vcrl_momentum": _FRACTION,
     "vcrl_max_replays": _COUNT,
     "vcrl_bank_size": _COUNT,
+    "correct_threshold": Bound(0, 1, low_open=True, why="a score of 0 is never correct"),
     "rollout_lag": Bound(0, 1, why="responses are at most one step old"),
     "rollout_temperature": _POSITIVE,
     "rollout_top_p": Bound(1, 1, why=_BIASED),

@@ -150,7 +150,7 @@ class AlgorithmConfig:
     reward_correct: float = 1.0
     """Reward of a correct response."""
     reward_wrong: float = -1.0
-    """Reward of a wrong one."""
+    """Reward of a wrong one; that of a graded response lies between, in proportion to its score."""
     reward_truncated: float | None = None
     """Reward of a truncated response whatever its answer (ORZ: 0); None judges it as any other."""
     overlong_penalty: float = 0.0
@@ -348,6 +348,8 @@ class DataConfig:
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
     symbolic: bool = True
     """Compare expressions that differ as text by algebra (math-verify, in worker processes)."""
+    correct_threshold: float | None = None
+    """Score from which a graded response is correct; default: the verifier's own."""
 
 
 @dataclass(frozen=True)

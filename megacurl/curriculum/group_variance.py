@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 
-def binary_group_variance(successes: int, attempts: int) -> float:
-    """Return p = k(G - k)/(floor(G/2) ceil(G/2)) of k successes in G attempts, in [0, 1].
-
-    This is the unbiased variance of G rewards of two values, divided by the largest it can be. 1 at
-    half right, 0 for all or none right, and for a single attempt.
-
-    Raises:
-        ValueError: unless 0 <= successes <= attempts and attempts >= 1.
-    """
-    if attempts < 1 or not 0 <= successes <= attempts:
-        raise ValueError(
-            f"{successes} successes of {attempts} attempts; give 0 <= successes <= attempts"
-        )
-    return successes * (attempts - successes) / _largest(attempts)
-
-
 def group_variance(rewards: Sequence[float], *, low: float, high: float) -> float:
-    """Return the same for graded rewards in [low, high]; with two values it is the binary one.
+    """Return p, the unbiased variance of rewards in [low, high] over the largest it can be.
+
+    In [0, 1]; 0 for equal rewards and for a single one. For k of G rewards at one end and the
+    others at the other this is VCRL's k(G - k)/(floor(G/2) ceil(G/2)), to the bit.
 
     Raises:
         ValueError: for no rewards, or low >= high, or a reward outside.
@@ -33,10 +21,11 @@ def group_variance(rewards: Sequence[float], *, low: float, high: float) -> floa
             f"rewards {list(rewards)[:8]} in [{low}, {high}]; give at least one, all inside a "
             "range that is not empty"
         )
-    count = len(rewards)
-    mean = sum(rewards) / count
-    squares = sum((r - mean) ** 2 for r in rewards)
-    return squares * count / ((high - low) ** 2 * _largest(count))
+    shares = [(r - low) / (high - low) for r in rewards]
+    # G times the squared deviations, as a sum over pairs: whole numbers for two values, and
+    # exactly 0 for equal ones, so that the comparison with a threshold is exact.
+    squares = sum((a - b) ** 2 for a, b in itertools.combinations(shares, 2))
+    return squares / _largest(len(shares))
 
 
 def _largest(count: int) -> int:

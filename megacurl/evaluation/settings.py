@@ -56,6 +56,8 @@ class EvalArguments:
     """Refuse an unevaluated expression ("4 + 3") as the answer where the truth is a number."""
     symbolic: bool = True
     """Compare expressions that differ as text by algebra (math-verify, in worker processes)."""
+    correct_threshold: float | None = None
+    """Score from which a graded response is correct; default: the verifier's own."""
     seed: int = 1234
     """Seed of sampling and of the confidence intervals."""
     bf16: bool = False
@@ -75,9 +77,13 @@ class EvalArguments:
         )
 
     @property
-    def verifier_options(self) -> dict[str, bool]:
+    def verifier_options(self) -> dict[str, bool | float]:
         """Options that the verifier gets."""
-        return verifier_options(require_value=self.require_value, symbolic=self.symbolic)
+        return verifier_options(
+            require_value=self.require_value,
+            symbolic=self.symbolic,
+            correct_threshold=self.correct_threshold,
+        )
 
 
 def read_inputs(arguments: EvalArguments) -> list[QuestionSet]:
@@ -102,6 +108,9 @@ def _problems(arguments: EvalArguments) -> Iterator[str]:
     for flag in ("n_samples", "max_response_len", "max_prompt_len", "max_batch_size"):
         if (value := getattr(arguments, flag)) < 1:
             yield f"--{flag.replace('_', '-')} {value} must be at least 1"
+    threshold = arguments.correct_threshold
+    if threshold is not None and not 0 < threshold <= 1:
+        yield f"--correct-threshold {threshold} must be above 0 and at most 1"
     temperature, top_p = arguments.sampling
     if not (math.isfinite(temperature) and temperature >= 0):
         yield f"--temperature {temperature} must be 0 (greedy) or a positive number"

@@ -47,9 +47,10 @@ class Metric:
 METRICS: tuple[Metric, ...] = (
     Metric("step", "steps", "RL step the row belongs to; step 0 is before the first update."),
     Metric("rollout/accuracy", "fraction", "Trajectories of the step judged correct."),
+    Metric("rollout/score_mean", "fraction", "Mean score: the accuracy, unless it is graded."),
     Metric("rollout/reward_mean", "reward", "Mean reward of a trajectory."),
     Metric("rollout/length_mean", "tokens", "Mean response length."),
-    Metric("rollout/mixed_groups", "fraction", "Questions with both correct and wrong responses."),
+    Metric("rollout/mixed_groups", "fraction", "Questions whose responses differ in score."),
     Metric("rollout/truncated", "fraction", "Responses cut by the length limit."),
     Metric("actor/loss", "1", "Total actor loss, averaged over the updates of the step."),
     Metric("actor/policy_loss", "1", "Clipped policy-gradient part of the actor loss."),

@@ -57,6 +57,11 @@ def answers_equal(given: str, truth: str, algebra: Same | None = None) -> bool:
     return any(_same(other, truth_normal, algebra) for other in _choice_readings(given_normal))
 
 
+def normalised_equal(given: str, truth: str, algebra: Same | None = None) -> bool:
+    """The same of texts that are normalised already, such as the parts of a list."""
+    return _same(given, truth, algebra)
+
+
 @lru_cache(maxsize=4096)
 def _normalise_truth(truth: str) -> str:
     # Every rollout of a group is compared with the same truth.

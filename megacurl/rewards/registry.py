@@ -60,10 +60,18 @@ def get_verifier(name: str, **options: Any) -> Verifier:
     return function
 
 
-def verifier_options(*, require_value: bool, symbolic: bool) -> dict[str, bool]:
-    """Options of ``get_verifier`` for the flags --require-value and --symbolic.
+def verifier_options(
+    *, require_value: bool, symbolic: bool, correct_threshold: float | None
+) -> dict[str, bool | float]:
+    """Options of ``get_verifier`` for --require-value, --symbolic and --correct-threshold.
 
-    A flag that was left alone gives no option: most verifiers take neither.
+    A flag that was left alone gives no option: most verifiers take none.
     """
-    options = {"require_value": True} if require_value else {}
-    return options if symbolic else {**options, "symbolic": False}
+    options: dict[str, bool | float] = {}
+    if require_value:
+        options["require_value"] = True
+    if not symbolic:
+        options["symbolic"] = False
+    if correct_threshold is not None:
+        options["correct_threshold"] = correct_threshold
+    return options

@@ -20,9 +20,9 @@ def verify_batch(
 ) -> list[Verdict]:
     """One verdict a response, in order.
 
-    A verifier that raises yields a wrong, unparsed verdict with `error` set; the first such case
-    of a batch is logged in full, with the number of them. Raises ValueError when the three lists
-    differ in length.
+    A verifier that raises, or returns no Verdict (one with a grade outside [0, 1] cannot be made),
+    yields a wrong, unparsed verdict with `error` set; the first such case of a batch is logged in
+    full, with the number of them. Raises ValueError when the three lists differ in length.
     """
     if not len(responses) == len(answers) == len(finished):
         raise ValueError(
@@ -34,7 +34,7 @@ def verify_batch(
     for index, case in enumerate(zip(responses, answers, finished, strict=True)):
         response, answer, done = case
         try:
-            verdicts.append(verifier(response, answer, finished=done))
+            verdicts.append(_checked(verifier(response, answer, finished=done)))
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             verdicts.append(Verdict(correct=False, parsed=False, error=problem))
@@ -48,3 +48,10 @@ def verify_batch(
             answers[first][:200], responses[first][-400:],
         )  # fmt: skip
     return verdicts
+
+
+def _checked(verdict: object) -> Verdict:
+    """Verifiers are other people's code, and not all of it is typed."""
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"the verifier returned a {type(verdict).__name__}, it must be a Verdict")
+    return verdict

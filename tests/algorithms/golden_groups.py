@@ -14,11 +14,7 @@ from megacurl.algorithms.kl import kl_loss
 from megacurl.algorithms.overlong import overlong_penalty
 from megacurl.algorithms.packed import expand
 from megacurl.algorithms.policy_loss import policy_loss, sequence_log_ratio
-from megacurl.curriculum.group_variance import (
-    binary_group_variance,
-    group_variance,
-    threshold_at,
-)
+from megacurl.curriculum.group_variance import group_variance, threshold_at
 from megacurl.curriculum.replay_bank import ReplayBank
 from megacurl.curriculum.sampling.dynamic import DynamicSampling
 from megacurl.curriculum.sampling.rule import GroupOutcome, SamplingRule
@@ -155,9 +151,13 @@ def run_overlong_penalty(i: Inputs, dtype: torch.dtype) -> Outputs:
 def outcomes(groups: list[str], correct: list[Any]) -> list[GroupOutcome]:
     """Group a flat batch by question, in order of first appearance."""
     return [
-        GroupOutcome(q, tuple(bool(c) for g, c in zip(groups, correct, strict=True) if g == q))
+        _judged(q, [bool(c) for g, c in zip(groups, correct, strict=True) if g == q])
         for q in dict.fromkeys(groups)
     ]
+
+
+def _judged(question: str, correct: list[bool]) -> GroupOutcome:
+    return GroupOutcome(question, tuple(correct), tuple(map(float, correct)))
 
 
 def run_dynamic_sampling_keep(i: Inputs, dtype: torch.dtype) -> Outputs:
@@ -180,7 +180,8 @@ def run_dynamic_sampling_fill(i: Inputs, dtype: torch.dtype) -> Outputs:
 
 
 def run_vcrl_p_binary(i: Inputs, dtype: torch.dtype) -> Outputs:
-    return {"p": [binary_group_variance(k, i["G"]) for k in i["k"]]}
+    groups = ([1.0] * k + [0.0] * (i["G"] - k) for k in i["k"])
+    return {"p": [group_variance(group, low=0, high=1) for group in groups]}
 
 
 def run_vcrl_p(i: Inputs, dtype: torch.dtype) -> Outputs:
@@ -234,7 +235,7 @@ def run_vcrl(i: Inputs, dtype: torch.dtype) -> Outputs:
 
 
 def _rolled(question: str, successes: int, attempts: int) -> GroupOutcome:
-    return GroupOutcome(question, tuple(j < successes for j in range(attempts)))
+    return _judged(question, [j < successes for j in range(attempts)])
 
 
 def _resumed(old: SamplingRule, new: SamplingRule) -> SamplingRule:

@@ -26,7 +26,12 @@ RULES: dict[str, Callable[[], SamplingRule]] = {
 
 
 def outcome(question: str, successes: int) -> GroupOutcome:
-    return GroupOutcome(question, tuple(j < successes for j in range(ATTEMPTS)))
+    correct = [j < successes for j in range(ATTEMPTS)]
+    return GroupOutcome(question, tuple(correct), tuple(map(float, correct)))
+
+
+def graded(question: str, *scores: float) -> GroupOutcome:
+    return GroupOutcome(question, tuple(score == 1.0 for score in scores), scores)
 
 
 def run(rule: SamplingRule, step: int, skill: Callable[[str], int]) -> tuple[list[str], set[str]]:
@@ -85,6 +90,28 @@ def test_vcrl_replays_only_what_is_missing_and_trains_on_it_whatever_comes() -> 
     metrics = rule.metrics()
     assert metrics["kappa"] == 0.8
     assert (metrics["replayed"], metrics["shortfall"], metrics["bank_size"]) == (4.0, 0.0, 8.0)
+
+
+NEVER_RIGHT = {
+    "equal": (0.5, 0.5, 0.5, 0.5),
+    "near": (0.5, 0.5, 0.5, 0.75),
+    "apart": (0.0, 0.0, 0.75, 0.75),
+}
+
+
+def test_graded_groups_count_by_their_scores_although_none_is_right() -> None:
+    outcomes = [graded(question, *scores) for question, scores in NEVER_RIGHT.items()]
+    assert not any(o.successes for o in outcomes)
+    dynamic = DynamicSampling(SIZE)
+    dynamic.begin(0)
+    dynamic.observe(outcomes)
+    assert dynamic.finish() == ["near", "apart"]
+    vcrl = VCRLSampling(SIZE, ReplayBank(), kappa_early=0.1)
+    vcrl.begin(0)
+    vcrl.observe(outcomes)
+    assert vcrl.finish() == ["apart"]
+    # Squares over pairs, 4 x 0.75^2, over those of half ones and half zeros, 4.
+    assert vcrl.bank.entries["apart"].priority == 0.5625
 
 
 def test_the_state_of_another_rule_is_refused() -> None:

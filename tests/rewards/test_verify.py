@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from megacurl.rewards import (
     verify_batch,
 )
 from megacurl.rewards.coin_flip import CoinFlip
+from megacurl.rewards.list_answers import ListAnswers
 from megacurl.rewards.math_rule import MathRule
 from megacurl.rewards.registry import verifier_options
 
@@ -68,12 +71,16 @@ def test_require_value_refuses_a_copied_question(given: str, truth: str, paid: b
 
 
 def test_flags_that_are_left_alone_are_no_options() -> None:
-    assert verifier_options(require_value=False, symbolic=True) == {}
-    assert get_verifier("coin_flip", **verifier_options(require_value=False, symbolic=True))
-    strict = verifier_options(require_value=True, symbolic=False)
+    plain = verifier_options(require_value=False, symbolic=True, correct_threshold=None)
+    assert plain == {}
+    strict = verifier_options(require_value=True, symbolic=False, correct_threshold=None)
     assert get_verifier("math", **strict) == MathRule(require_value=True, symbolic=False)
     with pytest.raises(ValueError, match=r"'coin_flip' does not take .*'symbolic': False"):
-        get_verifier("coin_flip", **verifier_options(require_value=False, symbolic=False))
+        get_verifier("coin_flip", symbolic=False)
+    lenient = verifier_options(require_value=False, symbolic=True, correct_threshold=0.5)
+    assert get_verifier("list_answers", **lenient) == ListAnswers(correct_threshold=0.5)
+    with pytest.raises(ValueError, match=r"'math' does not take .*'correct_threshold': 0.5"):
+        get_verifier("math", **lenient)
 
 
 def test_coin_flip_is_fair_repeatable_and_independent() -> None:
@@ -109,13 +116,53 @@ def test_batch_keeps_order_and_survives_a_broken_verifier(caplog: pytest.LogCapt
     assert "raised on 2 of 4 responses" in caplog.text and "answer '7'" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (math.nan, "ValueError: grade is nan; it must lie in"),
+        (1.5, "ValueError: grade is 1.5"),
+        (-0.1, "ValueError: grade is -0.1"),
+        (math.inf, "ValueError: grade is inf"),
+        ("0.5", "TypeError: grade is '0.5' (str)"),
+        (True, "TypeError: grade is True (bool)"),
+        (1.0, "ValueError: grade 1 with correct=False"),
+    ],
+)
+def test_a_grade_that_is_none_is_the_verifiers_error(given: Any, error: str) -> None:
+    def careless(response: str, answer: str, *, finished: bool) -> Verdict:
+        return Verdict(correct=False, parsed=True, grade=given if response == "bad" else 0.5)
+
+    good, bad = verify_batch(careless, ["good", "bad"], ["1", "1"], [True] * 2)
+    assert (good.score, good.error) == (0.5, None)
+    assert (bad.correct, bad.parsed, bad.score, bad.grade) == (False, False, 0.0, None)
+    assert bad.error is not None and bad.error.startswith(error)
+
+
+def test_what_is_no_verdict_is_the_verifiers_error() -> None:
+    def untyped(response: str, answer: str, *, finished: bool) -> Any:
+        return response == answer
+
+    (verdict,) = verify_batch(untyped, ["1"], ["1"], [True])
+    assert verdict.error == "TypeError: the verifier returned a bool, it must be a Verdict"
+    with pytest.raises(TypeError, match="correct is 1; a verdict needs True or False"):
+        Verdict(correct=1, parsed=True)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="grade 0 with correct=True"):
+        Verdict(correct=True, parsed=True, grade=0)
+
+
+def test_the_score_without_a_grade_is_right_or_wrong() -> None:
+    assert Verdict(True, True).score == 1.0
+    assert Verdict(False, False).score == 0.0
+    assert Verdict(True, True, grade=0.75).score == 0.75
+
+
 def test_batch_checks_lengths() -> None:
     with pytest.raises(ValueError, match=r"responses \(1\), answers \(2\) and finished \(1\)"):
         verify_batch(get_verifier("math"), ["a"], ["1", "2"], [True])
     assert verify_batch(get_verifier("math"), [], [], []) == []
 
 
-@pytest.mark.parametrize("name", ["math", "coin_flip"])
+@pytest.mark.parametrize("name", ["math", "coin_flip", "list_answers"])
 def test_verifiers_can_be_sent_to_a_process(name: str) -> None:
     verifier = get_verifier(name)
     again = pickle.loads(pickle.dumps(verifier))

@@ -2,7 +2,7 @@
 """DAPO's dynamic sampling: fill the batch with questions answered neither always nor never.
 
 A group with equal rewards has advantage 0 everywhere; leaving it out keeps the batch full of
-questions that teach something. The test is on the verdict, never on the shaped reward.
+questions that teach something. The test is on the verdicts' scores, never on the shaped reward.
 """
 
 from __future__ import annotations

@@ -27,10 +27,14 @@ class Ask:
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """A question that was rolled out, and the verdicts of its responses."""
+    """A question that was rolled out, and the verdicts of its responses.
+
+    scores: in [0, 1], see ``Verdict``; 1 and 0 by ``correct`` where the verifier gives no grades.
+    """
 
     question: str
     correct: tuple[bool, ...]
+    scores: tuple[float, ...]
 
     @property
     def successes(self) -> int:
@@ -38,8 +42,8 @@ class GroupOutcome:
 
     @property
     def mixed(self) -> bool:
-        """Whether some responses are right and some wrong."""
-        return 0 < self.successes < len(self.correct)
+        """Whether the responses differ in score; without grades, some right and some wrong."""
+        return len(set(self.scores)) > 1
 
 
 class SamplingRule(ABC):

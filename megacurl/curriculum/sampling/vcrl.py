@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from megacurl.config.schema import Config
-from megacurl.curriculum.group_variance import binary_group_variance, threshold_at
+from megacurl.curriculum.group_variance import group_variance, threshold_at
 from megacurl.curriculum.replay_bank import ReplayBank
 from megacurl.curriculum.sampling.registry import register_rule
 from megacurl.curriculum.sampling.rule import Ask, GroupOutcome, SamplingRule
@@ -56,9 +56,7 @@ class VCRLSampling(SamplingRule):
         return Ask(fresh=self.batch_size)
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        variances = {
-            o.question: binary_group_variance(o.successes, len(o.correct)) for o in outcomes
-        }
+        variances = {o.question: group_variance(o.scores, low=0, high=1) for o in outcomes}
         if self._kept is None:
             self._fresh = set(variances)
             self._kept = {q: p for q, p in variances.items() if p > self.kappa}
