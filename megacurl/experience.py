@@ -150,6 +150,7 @@ def _weights(
         shard.all_correct,
         torch.tensor(per_question, dtype=torch.float64, device=spread.device),
         config.cvpo,
+        score=shard.all_scores,
         include=~shard.all_truncated if config.algorithm.overlong_filter else None,
     )
 

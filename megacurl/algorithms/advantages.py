@@ -127,6 +127,7 @@ def trajectory_weights(
     difficulty: Tensor | None,
     config: CVPOConfig,
     *,
+    score: Tensor | None = None,
     include: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return W_S and W_D of every trajectory of the batch, float64 ``[N]`` each.
@@ -140,6 +141,8 @@ def trajectory_weights(
         correct: bool ``[N]``.
         difficulty: ``[N]`` W_D of each trajectory's question; may be None with ``use_w_d=False``.
         config: CVPO's settings.
+        score: float ``[N]`` in [0, 1], what W_S goes by with ``ws_outcome='score'``. ``correct``
+            still divides the groups of ``ws_mu='group_by_outcome'``.
         include: bool ``[N]``; trajectories left out (overlong filter) count in no mean.
     """
     w_s = torch.ones_like(spread, dtype=torch.float64)
@@ -150,7 +153,7 @@ def trajectory_weights(
         w_s = stochasticity_weight(
             spread,
             mean_spread,
-            correct,
+            _outcome(correct, score, config),
             alpha_p=alpha_p,
             alpha_n=alpha_n,
             lambda_p=config.ws_lambda_p,
@@ -171,6 +174,18 @@ def trajectory_weights(
         mean = product.sort().values.mean() if product.numel() else product.new_zeros(())
         w_s = torch.where(mean > 0, w_s / mean, w_s)
     return w_s, w_d
+
+
+def _outcome(correct: Tensor, score: Tensor | None, config: CVPOConfig) -> Tensor:
+    if config.ws_outcome == "correct":
+        return correct.bool()
+    if config.ws_outcome != "score" or score is None or score.shape != correct.shape:
+        found = None if score is None else tuple(score.shape)
+        raise ValueError(
+            f"ws_outcome is {config.ws_outcome!r} and score has shape {found} for "
+            f"{correct.numel()} trajectories; use 'correct', or 'score' and give that of each"
+        )
+    return score
 
 
 def apply_weights(

@@ -117,7 +117,7 @@ def group_mean_spread(
 def stochasticity_weight(
     spread: Tensor,
     mean_spread: Tensor,
-    correct: Tensor,
+    outcome: Tensor,
     *,
     alpha_p: float,
     alpha_n: float,
@@ -130,19 +130,21 @@ def stochasticity_weight(
 
     Correct: 1 + alpha_p sigmoid(lambda_p (s - mu)) (Eq. 15); wrong:
     1 - alpha_n sigmoid(lambda_n (mu - s)) (Eq. 16). At s = mu that is 1 + alpha_p/2 and
-    1 - alpha_n/2.
+    1 - alpha_n/2. A graded outcome r mixes them: r times the one and 1 - r times the other, which
+    is exactly the one at r = 1 and the other at r = 0 (ours; the paper has right and wrong only).
 
     Args:
         spread: ``[N]`` s.
         mean_spread: ``[N]`` mu.
-        correct: bool ``[N]`` from the verifier, never derived from the shaped reward.
+        outcome: bool ``[N]``, correct or not, or float ``[N]``, a score in [0, 1]. From the
+            verifier, never derived from the shaped reward.
         alpha_p, alpha_n: amplitudes; alpha_n at most 1, or a weight could turn negative.
         lambda_p, lambda_n: steepness.
         direction: ``prose`` flips the sign of both sigmoids' arguments.
         scale: ``relative`` uses (s - mu)/mu in place of s - mu (0 where mu is 0).
 
     Raises:
-        ValueError: for an amplitude or steepness out of range.
+        ValueError: for an amplitude, a steepness or a score out of range.
     """
     for name, value, bound in (
         ("ws_alpha_p", alpha_p, float("inf")),
@@ -157,23 +159,66 @@ def stochasticity_weight(
     if direction not in ("equation", "prose"):
         raise ValueError(f"ws_direction is {direction!r}; use 'equation' or 'prose'")
     spread, mean_spread = spread.double(), mean_spread.double()
-    if usable(spread, mean_spread, dtype=torch.float64):
-        w_s: Tensor = torch.ops.megacurl.cvpo_weights(
-            spread.contiguous(),
-            mean_spread.contiguous(),
-            correct.bool().contiguous(),
-            *(None, None, None),
-            *(alpha_p, alpha_n, lambda_p, lambda_n),
-            *(direction == "prose", scale == "relative", False),
-            *(0.0, 0.0, 0.0, 0.0),
-        )[0]
-        return w_s
+    formulas = _compiled if usable(spread, mean_spread, dtype=torch.float64) else _reference
+
+    def weights(correct: Tensor) -> Tensor:
+        return formulas(
+            *(spread, mean_spread, correct, alpha_p, alpha_n, lambda_p, lambda_n),
+            prose=direction == "prose",
+            relative=scale == "relative",
+        )
+
+    if outcome.dtype == torch.bool:
+        return weights(outcome)
+    score = outcome.to(spread)
+    if not bool(((score >= 0) & (score <= 1)).all()):
+        raise ValueError(f"scores range from {score.min():g} to {score.max():g}; give [0, 1]")
+    right = torch.ones_like(score, dtype=torch.bool)
+    return score * weights(right) + (1 - score) * weights(~right)
+
+
+def _compiled(
+    spread: Tensor,
+    mean_spread: Tensor,
+    correct: Tensor,
+    alpha_p: float,
+    alpha_n: float,
+    lambda_p: float,
+    lambda_n: float,
+    *,
+    prose: bool,
+    relative: bool,
+) -> Tensor:
+    w_s: Tensor = torch.ops.megacurl.cvpo_weights(
+        spread.contiguous(),
+        mean_spread.contiguous(),
+        correct.contiguous(),
+        *(None, None, None),
+        *(alpha_p, alpha_n, lambda_p, lambda_n),
+        *(prose, relative, False),
+        *(0.0, 0.0, 0.0, 0.0),
+    )[0]
+    return w_s
+
+
+def _reference(
+    spread: Tensor,
+    mean_spread: Tensor,
+    correct: Tensor,
+    alpha_p: float,
+    alpha_n: float,
+    lambda_p: float,
+    lambda_n: float,
+    *,
+    prose: bool,
+    relative: bool,
+) -> Tensor:
     gap = spread - mean_spread
-    if scale == "relative":
+    if relative:
         positive = mean_spread > 0
         gap = torch.where(positive, gap / torch.where(positive, mean_spread, 1.0), 0.0)
-    if direction == "prose":
+    if prose:
         gap = -gap
     reward = 1 + alpha_p * torch.sigmoid(lambda_p * gap)
     penalty = 1 - alpha_n * torch.sigmoid(-lambda_n * gap)
-    return torch.where(correct.bool(), reward, penalty)
+    return torch.where(correct, reward, penalty)

@@ -32,6 +32,7 @@ CRITIC_ONLY = (
     "ws_alpha_n",
     "ws_lambda_p",
     "ws_lambda_n",
+    "ws_outcome",
     "ws_direction",
     "ws_stat",
     "ws_ddof",

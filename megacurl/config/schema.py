@@ -224,6 +224,8 @@ class CVPOConfig:
     """W_S steepness for correct responses."""
     ws_lambda_n: float = 50.0
     """W_S steepness for wrong responses."""
+    ws_outcome: Literal["correct", "score"] = "correct"
+    """What W_S goes by: right or wrong, or a grade in between, which mixes Eq. 15 and 16."""
     ws_direction: Literal["equation", "prose"] = "equation"
     """Sign of W_S: as the paper's Eq. 15/16 write it, or as its prose does."""
     ws_stat: Literal["std", "var"] = "std"

@@ -97,6 +97,7 @@ class Shard:
         self.index = vector(list(self.order), torch.long)
         self.all_rewards = vector([t.reward for t in everyone], torch.float32)
         self.all_group = vector([t.group for t in everyone], torch.long)
+        self.all_scores = vector([t.score for t in everyone], torch.float64)
         self.all_correct = vector([t.correct for t in everyone], torch.bool)
         self.all_truncated = vector([t.truncated for t in everyone], torch.bool)
         lengths = [len(t.response_ids) for t in own]

@@ -190,6 +190,22 @@ def test_the_coefficient_serves_both_amplitudes_and_cannot_flip_signs() -> None:
         stochasticity_amplitudes(CVPOConfig(ws_alpha_p=-0.1))
 
 
+def test_w_s_goes_by_the_score_only_where_that_is_chosen() -> None:
+    correct = OUTCOME > 0
+    graded = torch.where(correct, 0.75, 0.25)
+    by_score = CVPOConfig(ws_outcome="score")
+    binary, _ = trajectory_weights(SPREAD, GROUP, correct, W_D, CVPOConfig())
+    same, _ = trajectory_weights(SPREAD, GROUP, correct, W_D, CVPOConfig(), score=graded)
+    ends, _ = trajectory_weights(SPREAD, GROUP, correct, W_D, by_score, score=correct.double())
+    assert torch.equal(same, binary) and torch.equal(ends, binary)
+    between, _ = trajectory_weights(SPREAD, GROUP, correct, W_D, by_score, score=graded)
+    other, _ = trajectory_weights(SPREAD, GROUP, ~correct, W_D, CVPOConfig())
+    torch.testing.assert_close(between, 0.75 * binary + 0.25 * other)
+    for score in (None, graded[:2]):
+        with pytest.raises(ValueError, match="ws_outcome is 'score' and score has shape"):
+            trajectory_weights(SPREAD, GROUP, correct, W_D, by_score, score=score)
+
+
 def test_missing_difficulty_is_named() -> None:
     for difficulty in (None, W_D[:2]):
         with pytest.raises(ValueError, match="difficulty has shape"):

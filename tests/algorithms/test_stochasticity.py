@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
 
+from megacurl import ops
 from megacurl.algorithms.stochasticity import (
     group_mean_spread,
     stochasticity_weight,
@@ -18,13 +21,13 @@ AMPLITUDES = {"alpha_p": 0.3, "alpha_n": 0.3, "lambda_p": 50.0, "lambda_n": 50.0
 
 
 def weight(
-    spread: list[float], mean: list[float], correct: list[bool], **options: object
+    spread: list[float], mean: list[float], outcome: Sequence[bool | float], **options: object
 ) -> Tensor:
     arguments = {**AMPLITUDES, **options}
     return stochasticity_weight(
         torch.tensor(spread),
         torch.tensor(mean),
-        torch.tensor(correct),
+        torch.tensor(outcome),
         **arguments,
     )
 
@@ -91,6 +94,26 @@ def test_relative_scale_divides_by_the_mean() -> None:
     relative = weight([0.3, 0.0], [0.2, 0.0], [True, True], scale="relative", lambda_p=5.0)
     raw = weight([0.5, 0.0], [0.0, 0.0], [True, True], lambda_p=5.0)
     torch.testing.assert_close(relative, raw, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("mode", ["auto", "reference"])
+@pytest.mark.parametrize("options", [{}, {"direction": "prose"}, {"scale": "relative"}], ids=str)
+def test_a_score_mixes_the_two_equations(mode: ops.Mode, options: dict[str, object]) -> None:
+    spread, mean = [0.13, 0.31, 0.05, 0.2], [0.1, 0.1, 0.2, 0.2]
+    with ops.using(mode):
+        right = weight(spread, mean, [True] * 4, alpha_n=0.4, **options)
+        wrong = weight(spread, mean, [False] * 4, alpha_n=0.4, **options)
+        ends = weight(spread, mean, [1.0, 0.0, 0.0, 1.0], alpha_n=0.4, **options)
+        third = weight(spread, mean, [1 / 3] * 4, alpha_n=0.4, **options)
+    binary = torch.tensor([True, False, False, True])
+    assert torch.equal(ends, torch.where(binary, right, wrong))  # to the bit
+    torch.testing.assert_close(third, right / 3 + wrong * 2 / 3, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, float("nan")])
+def test_a_score_outside_is_named(score: float) -> None:
+    with pytest.raises(ValueError, match=r"scores range from .* to .*; give \[0, 1\]"):
+        weight([0.1, 0.1], [0.1, 0.1], [0.5, score])
 
 
 def test_weights_never_turn_negative() -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Runs whose verifier gives partial credit: rewards, the sampling rules and a replay."""
+"""Runs whose verifier gives partial credit: rewards, W_S, the sampling rules and a replay."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def groups_of(rows: list[dict[str, Any]], name: str) -> dict[str, list[Any]]:
     return groups
 
 
-def test_cvpo_with_graded_rewards(
+def test_cvpo_with_graded_rewards_and_w_s(
     world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
     model, saved = tiny_model("qwen2-tied"), tmp_path / "rollouts"
     flat: dict[str, Any] = {"correct_threshold": 0.5, "save_interval": None}
-    rows = train(world, model, tmp_path / "a", save_rollouts=str(saved), **flat)
+    rows = train(world, model, tmp_path / "a", ws_outcome="score", save_rollouts=str(saved), **flat)
     for step, row in enumerate(rows):
         responses = recorded(saved, step)
         scores = [r["score"] for r in responses]
@@ -59,9 +59,17 @@ def test_cvpo_with_graded_rewards(
         assert row["rollout/accuracy"] == sum(s >= 0.5 for s in scores) / len(scores)
         assert row["reward/error"] == 0
         assert row["actor/grad_norm"] > 0
+    # The critic starts from V = 0, so no response has a spread: W_S is 1.15 s + 0.85 (1 - s).
+    first = rows[0]
+    assert first["cvpo/w_s_mean"] == pytest.approx(0.85 + 0.3 * first["rollout/score_mean"])
 
     flat["replay_rollouts"] = str(saved)
-    assert train(world, model, tmp_path / "b", **flat) == rows
+    replayed = train(world, model, tmp_path / "b", ws_outcome="score", **flat)
+    assert replayed == rows
+    (binary,) = train(world, model, tmp_path / "c", **{**flat, "train_iters": 1})
+    assert binary["cvpo/w_s_mean"] == pytest.approx(0.85 + 0.3 * first["rollout/accuracy"])
+    assert binary["rollout/reward_mean"] == first["rollout/reward_mean"]
+    assert binary["actor/grad_norm"] != first["actor/grad_norm"]
 
 
 def test_vcrl_keeps_questions_by_the_variance_of_their_scores(
