@@ -210,6 +210,7 @@ def _responses(
                 error=one.verdict.error,
                 finish_reason=one.sample.finish_reason,
                 tokens=len(one.sample.token_ids),
+                score=one.verdict.score,
             )
             for index, one in enumerate(row)
         ]

@@ -33,8 +33,8 @@ class SetReport:
 
     Attributes:
         result: correct counts by question.
-        scores: ``avg@k``, ``pass@j``, ``maj@k``, ``level/<label>``; the names are those of the
-            metrics ``eval/<set>/...``.
+        scores: ``avg@k``, ``score@k`` if some responses have partial credit, ``pass@j``, ``maj@k``,
+            ``level/<label>``; the names are those of the metrics ``eval/<set>/...``.
         without_overlap: avg@k on the questions that the training set does not hold, if known.
         unparsed, truncated: shares of responses without an answer, and cut at the limit.
         tokens_mean: tokens of a response.
@@ -115,6 +115,9 @@ def make_report(
 def _scores(result: EvalResult, groups: Sequence[Sequence[Response]], seed: int) -> list[Score]:
     k, counts = result.k, result.num_correct
     scores = [_score(f"avg@{k}", [count / k for count in counts], seed)]
+    if any(r.score != r.correct for group in groups for r in group):
+        means = [sum(r.score for r in group) / k for group in groups]
+        scores.append(_score(f"score@{k}", means, seed))
     for j in default_pass_ks(k):
         scores.append(_score(f"pass@{j}", [pass_at_k([c], k, j) for c in counts], seed))
     votes = [majority_correct([r.extracted for r in g], [r.correct for r in g]) for g in groups]

@@ -26,6 +26,7 @@ class Response:
         error: exception that the verifier raised, or None.
         finish_reason: "stop", or "length" when cut at the limit.
         tokens: length, the stop token included.
+        score: the verifier's, in [0, 1]; 1 or 0 by ``correct`` where it gives no grades.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Response:
     error: str | None
     finish_reason: str
     tokens: int
+    score: float
 
 
 def write_responses(path: str | Path, groups: Sequence[Sequence[Response]]) -> None:
@@ -55,7 +57,8 @@ def write_responses(path: str | Path, groups: Sequence[Sequence[Response]]) -> N
 def read_responses(path: str | Path) -> list[list[Response]]:
     """Read what :func:`write_responses` wrote: [questions][k], in order.
 
-    Raises ValueError naming file and line when a line is no response.
+    A file from before scores were stored has those of right and wrong. Raises ValueError naming
+    file and line when a line is no response.
     """
     groups: dict[str, list[Response]] = {}
     names = {field.name for field in fields(Response)}
@@ -65,6 +68,8 @@ def read_responses(path: str | Path) -> list[list[Response]]:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
                 raise ValueError(f"{path}, line {number}: no JSON ({error})") from error
+            if isinstance(row, dict) and "correct" in row:
+                row.setdefault("score", float(row["correct"] is True))
             if not isinstance(row, dict) or set(row) != names:
                 raise ValueError(f"{path}, line {number}: the fields must be {sorted(names)}")
             groups.setdefault(row["id"], []).append(Response(**row))

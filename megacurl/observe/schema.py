@@ -96,6 +96,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("reward/timeout", "fraction", "Responses whose check was stopped at its deadline."),
     Metric("reward/error", "fraction", "Responses on which the verifier failed; graded wrong."),
     Metric("eval/<set>/avg@<k>", "fraction", "Mean accuracy over k samples a question."),
+    Metric("eval/<set>/score@<k>", "fraction", "Mean score, where some have partial credit."),
     Metric(
         "eval/<set>/pass@<k>", "fraction", "Chance that one of k samples is correct (unbiased)."
     ),

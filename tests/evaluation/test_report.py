@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ def response(question: str, sample: int, extracted: str | None, truth: str) -> R
         error=None,
         finish_reason="length" if extracted is None else "stop",
         tokens=10 + sample,
+        score=float(extracted == truth),
     )
 
 
@@ -54,6 +57,26 @@ def test_scores_by_hand() -> None:
     assert (report.result.step, report.result.num_correct) == (7, (3, 1, 1, 0))
     for score in report.scores:
         assert 0 <= score.low <= score.value <= score.high <= 1
+
+
+def test_partial_credit_has_a_row_of_its_own() -> None:
+    half = [[replace(r, score=1.0 if r.correct else 0.5) for r in group] for group in GROUPS]
+    plain = make_report("mini", GROUPS, [None] * 4, step=0, seed=1)
+    report = make_report("mini", half, [None] * 4, step=0, seed=1)
+    metrics = report.metrics()
+    assert metrics.pop("eval/mini/score@4") == (5 + 11 / 2) / 16
+    assert metrics == plain.metrics()
+    assert any(metric.matches("eval/mini/score@4") for metric in METRICS)
+
+
+def test_responses_from_before_there_were_scores(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write_responses(path, GROUPS)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        del row["score"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_responses(path) == GROUPS
 
 
 def test_the_table() -> None:
@@ -87,7 +110,7 @@ def test_responses_survive_the_file(tmp_path: Path) -> None:
 
 def test_a_lone_surrogate_costs_one_character(tmp_path: Path) -> None:
     path = tmp_path / "mini.responses.jsonl"
-    odd = Response("a", 0, "x\ud800y", "1", None, False, False, None, "stop", 3)
+    odd = Response("a", 0, "x\ud800y", "1", None, False, False, None, "stop", 3, 0.0)
     write_responses(path, [[odd]])
     ((back,),) = read_responses(path)
     assert back.text == "x?y"

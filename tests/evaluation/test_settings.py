@@ -51,6 +51,8 @@ def prepared(folder: Path) -> dict[str, str]:
         ({"--verifier": "mth"}, "--verifier mth: unknown verifier 'mth' (did you mean 'math'?)"),
         ({"--verifier": "coin_flip", "--require-value": ""}, "--verifier coin_flip: "),
         ({"--verifier": "coin_flip", "--no-symbolic": ""}, "--verifier coin_flip: "),
+        ({"--correct-threshold": "0.5"}, "--verifier math: verifier 'math' does not take"),
+        ({"--correct-threshold": "0"}, "--correct-threshold 0.0 must be above 0 and at most 1"),
         ({"--instruction": "Think."}, "{problem}"),
         ({"--n-sample": "4"}, "--n-sample is no flag (did you mean '--n-samples'?)"),
     ],
@@ -108,6 +110,8 @@ def test_flags_win_over_the_preset(
 def test_flags_of_the_math_verifier() -> None:
     plain, exact = EvalArguments("m", ("q",), "o"), EvalArguments("m", ("q",), "o", symbolic=False)
     assert (plain.verifier_options, exact.verifier_options) == ({}, {"symbolic": False})
+    graded = EvalArguments("m", ("q",), "o", verifier="list_answers", correct_threshold=0.5)
+    assert graded.verifier_options == {"correct_threshold": 0.5}
 
 
 def test_slices_and_several_sets_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
