@@ -30,6 +30,7 @@ from megacurl.megatron.actor import Actor, PolicyScorer
 from megacurl.megatron.critic import Critic
 from megacurl.megatron.groups import Grid
 from megacurl.models.builder import build_model
+from megacurl.observe.compute import ComputeMeter
 from megacurl.observe.logger import MetricLogger
 from megacurl.observe.progress import Progress
 from megacurl.observe.timers import Timers
@@ -71,6 +72,7 @@ class Run:
         self._build_models()
         self.curriculum = CVPOCurriculum(config.cvpo)
         self.warming_up = critic_warmup(config) > 0
+        self.compute = ComputeMeter(grid.world_size)
         if self.resumed:
             self._restore(self.resumed, state)
         self._start_engine()
@@ -219,6 +221,7 @@ class Run:
         self.curriculum.load_state_dict(state["curriculum"])
         self.rollouts.load_state_dict(state.get("rollouts", {}), folder)
         self.warming_up = bool(state["warming_up"])
+        self.compute.load_state_dict(state.get("compute", {}))
         self.progress.note(f"resumed from {folder} after step {self.step}")
 
     def save_if_due(self) -> None:
@@ -231,6 +234,7 @@ class Run:
         state = {
             "version": self.version,
             "warming_up": self.warming_up,
+            "compute": self.compute.state_dict(self.timers.so_far()),
             "shapes": {role: dataclasses.asdict(shape) for role, shape in self.shapes.items()},
             "cursor": self.cursor.state_dict(),
             "curriculum": self.curriculum.state_dict(),
@@ -245,6 +249,12 @@ class Run:
             settings.keep_checkpoints,
             write_more=self.rollouts.save_ahead,
         )
+
+    def spent_time(self) -> dict[str, float]:
+        """Seconds by phase since the last call, and device-seconds of the run so far."""
+        seconds = self.timers.pop()
+        self.compute.add(seconds)
+        return seconds | self.compute.metrics()
 
     def saved(self) -> list[Path]:
         """Checkpoints to go back to, newest first: this run's, or the one that it began with."""

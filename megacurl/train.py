@@ -87,7 +87,7 @@ def train(run: Run) -> None:
     if run.step == 0:
         with run.timers("eval"):
             metrics = run.evaluate_if_due()
-        run.logger.log(0, metrics | run.timers.pop())
+        run.logger.log(0, metrics | run.spent_time())
     while run.step < run.config.training.train_iters:
         iteration(run)
     run.finish()
@@ -101,7 +101,7 @@ def iteration(run: Run) -> dict[str, float]:
             metrics |= run.evaluate_if_due()
         with run.timers("checkpoint"):
             run.save_if_due()
-    metrics |= run.timers.pop()
+    metrics |= run.spent_time()
     busy = metrics["time/step"] - metrics["time/eval"] - metrics["time/checkpoint"]
     metrics["perf/tokens_per_s"] = metrics.pop("perf/tokens") / max(busy, 1e-9)
     run.logger.log(run.step, metrics)

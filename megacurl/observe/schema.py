@@ -109,6 +109,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("time/eval", "s", "Evaluation."),
     Metric("time/checkpoint", "s", "Saving the checkpoint."),
     Metric("time/step", "s", "The whole step."),
+    Metric(
+        "compute/total",
+        "device-seconds",
+        "Seconds x devices of all steps so far, resumed runs included; for the x axis.",
+    ),
+    Metric("compute/<phase>", "device-seconds", "The same of one phase, named as in time/."),
     Metric("perf/tokens_per_s", "tokens/s", "Prompt and response tokens of the step per second."),
     Metric("data/epoch", "epochs", "Passes over the prompt set that have begun, counted from 0."),
     Metric(

@@ -26,7 +26,7 @@ class Timers:
         self._synchronize = synchronize
         self._clock = clock
         self._seconds: dict[str, float] = {}
-        self._running: set[str] = set()
+        self._running: dict[str, float] = {}  # since when
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -39,12 +39,11 @@ class Timers:
         check_names([metric])
         if metric in self._running:
             raise RuntimeError(f"timer {name!r} is already running; do not nest it in itself")
-        start = self._now()
-        self._running.add(metric)
+        self._running[metric] = self._now()
         try:
             yield
         finally:
-            self._running.remove(metric)
+            start = self._running.pop(metric)
             self._seconds[metric] = self._seconds.get(metric, 0.0) + self._now() - start
 
     def pop(self) -> dict[str, float]:
@@ -52,6 +51,15 @@ class Timers:
         if self._running:
             raise RuntimeError(f"timers still running: {', '.join(sorted(self._running))}")
         seconds, self._seconds = self._seconds, {}
+        return seconds
+
+    def so_far(self) -> dict[str, float]:
+        """Return the seconds by metric name up to now, of running timers too; nothing changes."""
+        seconds = dict(self._seconds)
+        if self._running:
+            now = self._now()
+            for metric, start in self._running.items():
+                seconds[metric] = seconds.get(metric, 0.0) + now - start
         return seconds
 
     def _now(self) -> float:

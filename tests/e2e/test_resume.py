@@ -52,7 +52,8 @@ def config_of(model: Path, data: Path, run_dir: Path, preset: str = "cvpo", **fl
 
 
 def without_times(rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    return [{k: v for k, v in r.items() if not k.startswith(("time/", "perf/"))} for r in rows]
+    timed = ("time/", "perf/", "compute/")
+    return [{k: v for k, v in row.items() if not k.startswith(timed)} for row in rows]
 
 
 TP2PP2 = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2}
@@ -96,9 +97,27 @@ def test_resume_is_exact(
     assert [row["step"] for row in expected] == [0, 1, 2, 3, 4]
     assert found == expected[3:]
     assert expected[4]["actor/grad_norm"] > 0
+    check_what_adds_up(tmp_path)
     before = load_file(tmp_path / "whole" / "hf" / "model.safetensors")
     after = load_file(tmp_path / "again" / "hf" / "model.safetensors")
     assert all(before[name].equal(after[name]) for name in before)
+
+
+def check_what_adds_up(folder: Path) -> None:
+    """Device-seconds go on from those of the checkpoint."""
+
+    def saved(run: str, step: int) -> Any:
+        path = folder / run / "checkpoints" / f"step_{step:06d}" / "run.json"
+        return json.loads(path.read_text())
+
+    whole, again = (read_rows(folder / run / "metrics.jsonl") for run in ("whole", "again"))
+    state = saved("whole", 2)["compute"]
+    assert whole[1]["compute/total"] < state["total"] < whole[2]["compute/total"]
+    ranks = (whole[2]["compute/total"] - whole[1]["compute/total"]) / whole[2]["time/step"]
+    assert again[0]["compute/total"] == pytest.approx(
+        state["total"] + ranks * again[0]["time/step"]
+    )
+    assert again[-1]["compute/train"] > state["train"] > 0
 
 
 @pytest.mark.parametrize(
