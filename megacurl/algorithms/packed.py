@@ -104,6 +104,13 @@ def segment_mean(x: Tensor, mask: Tensor, cu_seqlens: Tensor) -> Tensor:
     return segment_sum(x, mask, cu_seqlens) / counts
 
 
+def first_valid_index(mask: Tensor, cu_seqlens: Tensor) -> Tensor:
+    """Return the packed position of each sequence's first valid token, int64 ``[B]``, or -1."""
+    earlier = torch.nn.functional.pad(mask.long().cumsum(0), (1, 0))[cu_seqlens.long()]
+    positions = torch.nn.functional.pad(mask.nonzero().squeeze(1), (0, 1), value=-1)
+    return torch.where(earlier.diff() > 0, positions[earlier[:-1]], -1)
+
+
 def last_valid_index(mask: Tensor, cu_seqlens: Tensor) -> Tensor:
     """Return the packed position of each sequence's last valid token, int64 ``[B]``; -1 if none."""
     latest = latest_valid_index(mask, cu_seqlens)

@@ -12,6 +12,7 @@ from megacurl.algorithms.packed import (
     check_packed,
     check_per_sequence,
     expand,
+    first_valid_index,
     last_valid_index,
     latest_valid_index,
     segment_ids,
@@ -61,9 +62,13 @@ def test_masked_nan_has_gradient_zero() -> None:
     assert bool((x.grad[~batch.mask] == 0).all()) and bool((x.grad[batch.mask] != 0).all())
 
 
-def test_last_valid_index_stays_inside_its_sequence() -> None:
+def test_first_and_last_valid_index_stay_inside_their_sequence() -> None:
     mask = torch.tensor([1, 1, 0, 0, 0, 1, 0], dtype=torch.bool)
     offsets = cu(0, 3, 3, 5, 7)
+    assert first_valid_index(mask, offsets).tolist() == [0, -1, -1, 5]
+    assert first_valid_index(mask.flip(0), offsets).tolist() == [1, -1, -1, 5]
+    assert first_valid_index(mask, cu(0, 5, 7, 7)).tolist() == [0, 5, -1]
+    assert first_valid_index(mask[2:5], cu(0, 1, 3)).tolist() == [-1, -1]
     assert last_valid_index(mask, offsets).tolist() == [1, -1, -1, 5]
     assert latest_valid_index(mask, offsets).tolist() == [0, 1, 1, -1, -1, 5, 5]
 
@@ -73,6 +78,7 @@ def test_batches_without_tokens(offsets: tuple[int, ...]) -> None:
     bounds = cu(*offsets)
     check_packed(EMPTY_MASK, bounds)
     assert segment_sum(torch.zeros(0), EMPTY_MASK, bounds).tolist() == [0.0] * (len(offsets) - 1)
+    assert first_valid_index(EMPTY_MASK, bounds).tolist() == [-1] * (len(offsets) - 1)
     assert last_valid_index(EMPTY_MASK, bounds).tolist() == [-1] * (len(offsets) - 1)
     assert latest_valid_index(EMPTY_MASK, bounds).numel() == 0
 
