@@ -35,13 +35,15 @@ class Experience:
     """advantages: [R] of the shard, on the last stage. weights: [B] W_S W_D.
 
     returns: [R] targets of the critic, on the last stage. health: of the values before the update,
-    over the whole rollout. Both are empty without a critic.
+    over the whole rollout. Both are empty without a critic. spread: [N] sigma of all responses of
+    the rollout, 0 without a critic.
     """
 
     advantages: Tensor
     returns: Tensor
     weights: Tensor
     health: ExplainedVariance
+    spread: Tensor
     metrics: dict[str, float]
 
 
@@ -97,7 +99,7 @@ def make_experience(
     own_w_s, own_w_d = w_s[shard.index], w_d[shard.index]
     if grid.is_last_stage:
         advantages = apply_weights(advantages, own_w_s, own_w_d, shard.cu_seqlens)
-    return Experience(advantages, returns, own_w_s * own_w_d, health, metrics)
+    return Experience(advantages, returns, own_w_s * own_w_d, health, spread, metrics)
 
 
 def _responses(shard: Shard, values: Values | None, kl_penalty: Tensor | None) -> Responses:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from megacurl.algorithms.drift import Drift
 from megacurl.collection import Collector, Rollout
 from megacurl.config.batches import actor_updates, critic_updates, critic_warmup
 from megacurl.config.errors import ConfigError, about
@@ -72,7 +73,7 @@ class Run:
         self._build_models()
         self.curriculum = CVPOCurriculum(config.cvpo)
         self.warming_up = critic_warmup(config) > 0
-        self.compute = ComputeMeter(grid.world_size)
+        self.drift, self.compute = Drift(), ComputeMeter(grid.world_size)
         if self.resumed:
             self._restore(self.resumed, state)
         self._start_engine()
@@ -221,6 +222,7 @@ class Run:
         self.curriculum.load_state_dict(state["curriculum"])
         self.rollouts.load_state_dict(state.get("rollouts", {}), folder)
         self.warming_up = bool(state["warming_up"])
+        self.drift.load_state_dict(state.get("drift", {}))
         self.compute.load_state_dict(state.get("compute", {}))
         self.progress.note(f"resumed from {folder} after step {self.step}")
 
@@ -234,6 +236,7 @@ class Run:
         state = {
             "version": self.version,
             "warming_up": self.warming_up,
+            "drift": self.drift.state_dict(),
             "compute": self.compute.state_dict(self.timers.so_far()),
             "shapes": {role: dataclasses.asdict(shape) for role, shape in self.shapes.items()},
             "cursor": self.cursor.state_dict(),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from megacurl.algorithms.metrics import critic_warmup_done
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
+from megacurl.diagnostics import diagnose
 from megacurl.divergence import explain_divergence
 from megacurl.experience import correct_lag, make_experience, policy_metrics
 from megacurl.generation import rollout_metrics
@@ -58,6 +59,8 @@ def update(
     )
     metrics = rollout_metrics(trajectories) | experience.metrics
     metrics |= policy_metrics(shard, old, config, run.grid)
+    drift = None if run.warming_up else run.drift
+    metrics |= diagnose(shard, values, old, experience, config, run.grid, drift=drift)
 
     with timers("train"):
         if run.critic and values:

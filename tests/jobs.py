@@ -15,6 +15,7 @@ from torch import Tensor
 
 from megacurl.config.load import resolve_defaults
 from megacurl.config.schema import Config
+from megacurl.diagnostics import diagnose
 from megacurl.experience import make_experience
 from megacurl.megatron import groups
 from megacurl.megatron.actor import Actor
@@ -143,12 +144,13 @@ def train_once(
     values = critic.values(shard) if critic else None
     old = actor.log_probs(shard)
     experience = make_experience(shard, values, difficulty, config, grid, warming_up=False, old=old)
+    diagnosis = diagnose(shard, values, old, experience, config, grid)
     before = _whole(actor.network, grid, "weight")
     critic_metrics = critic.update(shard, values, experience.returns) if critic else {}
     actor_metrics = actor.update(shard, old, experience.advantages)
     after = _whole(actor.network, grid, "weight")
     result: dict[str, Any] = {
-        "metrics": experience.metrics | critic_metrics | actor_metrics,
+        "metrics": experience.metrics | diagnosis | critic_metrics | actor_metrics,
         "update": {name: after[name] - before[name] for name in after},
         "log_probs": _by_trajectory(shard, old.log_probs, grid),
         "advantages": _by_trajectory(shard, experience.advantages, grid),

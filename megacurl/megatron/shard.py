@@ -181,7 +181,7 @@ class Shard:
         )
 
     def spread_to_all(self, own: Tensor, grid: Grid) -> Tensor:
-        """[B] of every shard -> [N] in rollout order, on every rank; collective."""
-        everyone = torch.zeros(len(self.trajectories), dtype=own.dtype, device=self.device)
-        everyone[self.index] = own
+        """[..., B] of every shard -> [..., N] in rollout order, on every rank; collective."""
+        everyone = own.new_zeros(*own.shape[:-1], len(self.trajectories))
+        everyone[..., self.index] = own
         return grid.sum_over_owners(everyone)

@@ -42,6 +42,29 @@ def train(
     return read_rows(folder / "run" / "metrics.jsonl")
 
 
+def check_diagnostics(rows: list[dict[str, float]], has_critic: bool, same_rewards: bool) -> None:
+    """Everything is there, nothing of the critic's without one, and the parts make a whole."""
+    row = rows[-1]
+    mass = {name.rpartition("/")[2]: row[name] for name in row if name.startswith("advantage/")}
+    assert set(mass) == {"correct", "wrong", "hard", "medium", "easy"}
+    assert mass["correct"] + mass["wrong"] == pytest.approx(1.0)
+    assert mass["hard"] + mass["medium"] + mass["easy"] == pytest.approx(1.0)
+    assert 0 < row["cvpo/weight_ess"] <= 1 + 1e-12
+    spent = [row["compute/total"] for row in rows]
+    assert spent == sorted(spent)
+    assert spent[-1] == pytest.approx(spent[0] + 2 * sum(row["time/step"] for row in rows[1:]))
+    assert row["compute/train"] == pytest.approx(2 * sum(row["time/train"] for row in rows[1:]))
+    shares = [row[name] for name in row if name.startswith("critic/reliability_share/")]
+    assert (len(shares), sum(shares)) == ((10, pytest.approx(1.0)) if has_critic else (0, 0))
+    for name in (
+        *("critic/brier", "critic/brier_end", "critic/calibration_error"),
+        *("cvpo/sigma_entropy_corr", "cvpo/sigma_entropy_corr_within"),
+    ):
+        assert (name in row) == has_critic, name
+    for name in ("critic/brier_skill", "critic/ev_position/q1", "critic/ev_position/q4"):
+        assert (name in row) == (has_critic and not same_rewards), name
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset(
     world: Callable[[int], World], tiny_model: Callable[[str], Path], tmp_path: Path, preset: str
@@ -57,6 +80,10 @@ def test_preset(
     if has_critic:
         assert row["critic/grad_norm"] > 0
         assert (row["cvpo/w_s_mean"] != 1.0) == (preset in ("cvpo", "cvpo_stochasticity"))
+    # An untrained model's responses are all truncated, which is worth 0 to ORZ, as a wrong one is.
+    check_diagnostics(rows, has_critic, same_rewards=preset == "orz")
+    weighted = preset in ("cvpo", "cvpo_stochasticity", "cvpo_curriculum")
+    assert (row["cvpo/weight_ess"] < 1.0) == weighted
     assert (row["cvpo/w_d_mean"] != 1.0) == (preset in ("cvpo", "cvpo_curriculum"))
     checkpoint = tmp_path / "run" / "checkpoints" / "step_000003"
     assert (checkpoint / "critic").exists() == has_critic

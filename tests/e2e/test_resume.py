@@ -104,7 +104,7 @@ def test_resume_is_exact(
 
 
 def check_what_adds_up(folder: Path) -> None:
-    """Device-seconds go on from those of the checkpoint."""
+    """Device-seconds go on from those of the checkpoint, and so does the drift."""
 
     def saved(run: str, step: int) -> Any:
         path = folder / run / "checkpoints" / f"step_{step:06d}" / "run.json"
@@ -118,6 +118,10 @@ def check_what_adds_up(folder: Path) -> None:
         state["total"] + ranks * again[0]["time/step"]
     )
     assert again[-1]["compute/train"] > state["train"] > 0
+    assert saved("again", 4)["drift"] == saved("whole", 4)["drift"]
+    has_critic = "critic/loss" in whole[1]
+    # The critic warms up for the first of the four steps.
+    assert saved("whole", 4)["drift"]["count"] == 3 * has_critic
 
 
 @pytest.mark.parametrize(
