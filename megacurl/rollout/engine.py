@@ -268,6 +268,24 @@ class RolloutEngine(ABC):
             self._open_update = self._begin_update(manifest, version)
             return self._open_update
 
+    def follow(self, version: int) -> None:
+        """Take note that another rank's engine has brought ``version`` to the shared servers.
+
+        Raises:
+            EngineStateError: the servers hold another version, or the engine shares none.
+        """
+        with self._lock:
+            self._require_alive("follow")
+            if not self.capabilities.shared:
+                raise EngineStateError(f"follow: {type(self).__name__} has weights of its own")
+            self._dirty = True
+            self._follow(version)
+            self._version, self._dirty = version, False
+
+    def _follow(self, version: int) -> None:
+        """Check that the shared servers hold ``version``; for engines that share some."""
+        raise NotImplementedError
+
     def _update_closed(self, version: int, committed: bool) -> None:
         """An engine passes this, bound to the version, to its ``WeightUpdate`` as ``on_close``."""
         with self._lock:

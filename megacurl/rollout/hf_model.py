@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging as hf_logging
 
+from megacurl.rollout.types import TensorMeta
+
 
 def read_config(model: str | Path | PretrainedConfig, load_weights: bool) -> PretrainedConfig:
     """The model's config.
@@ -145,3 +147,10 @@ def _quiet() -> Iterator[None]:
     finally:
         if shown:
             hf_logging.enable_progress_bar()
+
+
+def config_manifest(config: PretrainedConfig, dtype: torch.dtype) -> list[TensorMeta]:
+    """Name, shape and dtype of every weight of a model, from its config alone; no tied head."""
+    meta = torch.device("meta")
+    model = build_model(config, config, load_weights=False, dtype=dtype, device=meta)
+    return [TensorMeta.of(name, tensor) for name, tensor in named_weights(model)]

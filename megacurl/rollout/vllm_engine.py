@@ -15,11 +15,7 @@ from megacurl.rollout import vllm_compat, vllm_loop
 from megacurl.rollout.control import GenerateControl
 from megacurl.rollout.digest import combine_digests
 from megacurl.rollout.errors import EngineStateError
-from megacurl.rollout.hf_model import (
-    bounded_length,
-    build_model,
-    named_weights,
-)
+from megacurl.rollout.hf_model import bounded_length, config_manifest
 from megacurl.rollout.in_process import InProcessEngine
 from megacurl.rollout.types import Capabilities, MemoryTag, Request, Sample, TensorMeta
 from megacurl.rollout.update import WeightUpdate
@@ -116,14 +112,7 @@ class VLLMEngine(InProcessEngine):
         return combine_digests(self._digests)
 
     def _start(self) -> int:
-        on_meta = build_model(
-            self._config,
-            self._config,
-            load_weights=False,
-            dtype=self._dtype,
-            device=torch.device("meta"),
-        )
-        self._manifest = [TensorMeta.of(name, tensor) for name, tensor in named_weights(on_meta)]
+        self._manifest = config_manifest(self._config, self._dtype)
         self._vllm = vllm_compat.start_engine(self._arguments())
         return self._first_version
 

@@ -49,11 +49,7 @@ class StreamedUpdate(WeightUpdate):
         for name, tensor in named_tensors:
             self._digests[name] = tensor_digest(tensor)
             # vLLM keeps what it gets until the layer is complete, and the caller reuses its buffer.
-            copy = tensor.detach().clone()
-            yield name, copy
-            if self._tied and name.endswith(_EMBEDDING):
-                # On a CPU the head has a packed copy of its own, which would silently stay old.
-                yield _HEAD, copy
+            yield from with_tied_head(self._tied, name, tensor.detach().clone())
 
     @torch.no_grad()
     def _finish(self) -> None:
@@ -70,6 +66,16 @@ class StreamedUpdate(WeightUpdate):
 
     def _rollback(self) -> None:
         vllm_compat.cancel_reload(self._runner)
+
+
+def with_tied_head(tied: bool, name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The tensor, and where head and embedding are ``tied`` the embedding as head too.
+
+    On a CPU vLLM's head has a packed copy of its own, which would silently stay old.
+    """
+    yield name, tensor
+    if tied and name.endswith(_EMBEDDING):
+        yield _HEAD, tensor
 
 
 def folder_digests(folder: Path, manifest: Sequence[TensorMeta]) -> dict[str, int]:

@@ -1,0 +1,160 @@
+# Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
+"""A weight update of vLLM servers: every server gets every bucket, and proves what it got.
+
+A server's version is set last, after its workers' fingerprints were compared: a server that tells
+the version holds the weights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from megacurl.rollout.digest import tensor_digest
+from megacurl.rollout.errors import UpdateError
+from megacurl.rollout.servers.bucket_file import write_bucket
+from megacurl.rollout.servers.endpoint import Endpoint, ServerError
+from megacurl.rollout.types import TensorMeta
+from megacurl.rollout.update import WeightUpdate
+
+_SHORT_S, _LONG_S = 60.0, 600.0
+_SHOWN = 4
+
+UNVERIFIED = "unverified"
+"""Version of a server while and after its weights change, until they are proven."""
+
+
+class ServersUpdate(WeightUpdate):
+    """Sends to all of ``urls``. Servers that fail are left out, as long as one is left.
+
+    Args:
+        urls: servers.
+        folder: where buckets lie, seen by the trainer and the servers.
+        on_lost: told (url, reason) of a server that failed.
+        manifest, version, on_close: see ``WeightUpdate``.
+
+    Raises:
+        UpdateError: if no server began.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        folder: Path,
+        on_lost: Callable[[str, str], None],
+        manifest: Sequence[TensorMeta],
+        version: int,
+        on_close: Callable[[bool], None],
+    ) -> None:
+        super().__init__(manifest, version, on_close)
+        self.urls = list(urls)
+        self.digests: dict[str, int] = {}
+        self._folder, self._on_lost = folder, on_lost
+        self._lost: dict[str, str] = {}
+        self._everywhere(_begin)
+
+    def _write(self, named_tensors: Sequence[tuple[str, Tensor]]) -> None:
+        self.digests.update((name, tensor_digest(tensor)) for name, tensor in named_tensors)
+        with tempfile.TemporaryDirectory(prefix="megacurl-", dir=self._folder) as folder:
+            path = Path(folder) / "bucket"
+            metas = write_bucket(path, named_tensors)
+            tensors = [[meta.name, list(meta.shape), meta.dtype] for meta in metas]
+            body = {"update_info": {"path": str(path), "tensors": tensors}}
+
+            async def send(server: Endpoint) -> None:
+                await server.post("/update_weights", body, timeout=_LONG_S)
+
+            self._everywhere(send)
+
+    def _finish(self) -> None:
+        async def finish(server: Endpoint) -> None:
+            await server.post("/finish_weight_update", {}, timeout=_LONG_S)
+            await _reset_cache(server)
+            for rank, found in enumerate(await _worker_digests(server)):
+                if wrong := compare(self.digests, found):
+                    raise ServerError(
+                        f"{server.url}, worker {rank}: {len(wrong)} of {len(self.digests)} tensors"
+                        f" are not what the trainer sent: {', '.join(wrong[:_SHOWN])}"
+                        + (", ..." if len(wrong) > _SHOWN else "")
+                    )
+            await server.post(
+                "/update_weight_version", {"new_version": str(self.version)}, timeout=_SHORT_S
+            )
+
+        self._everywhere(finish)
+
+    def _rollback(self) -> None:
+        """Nothing: the next update of a server clears away what is left of this one."""
+
+    def _everywhere(self, act: Callable[[Endpoint], Awaitable[None]]) -> None:
+        """Do it on all servers at once; those that fail are out."""
+        failed = asyncio.run(_gather(self.urls, act))
+        for url, reason in failed.items():
+            self.urls.remove(url)
+            self._lost[url] = reason
+            self._on_lost(url, reason)
+        if not self.urls:
+            raise UpdateError(
+                f"no rollout server holds version {self.version}: "
+                + "; ".join(f"{url}: {reason}" for url, reason in self._lost.items())
+            )
+
+
+async def _gather(
+    urls: Sequence[str], act: Callable[[Endpoint], Awaitable[None]]
+) -> dict[str, str]:
+    """Why it failed, by URL, where it failed."""
+    async with Endpoint.opened(*urls) as servers:
+        outcomes = await asyncio.gather(*(act(s) for s in servers), return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, ServerError):
+            raise outcome
+    return {
+        url: str(outcome)
+        for url, outcome in zip(urls, outcomes, strict=True)
+        if isinstance(outcome, ServerError)
+    }
+
+
+async def _begin(server: Endpoint) -> None:
+    await server.post("/update_weight_version", {"new_version": UNVERIFIED}, timeout=_SHORT_S)
+    await server.post("/init_weight_transfer_engine", {"init_info": {}}, timeout=_SHORT_S)
+    try:
+        await server.post("/start_weight_update", {}, timeout=_SHORT_S)
+    except ServerError:
+        # An update that broke off is still open there.
+        with suppress(ServerError):
+            await server.post("/finish_weight_update", {}, timeout=_LONG_S)
+        await server.post("/start_weight_update", {}, timeout=_SHORT_S)
+
+
+async def _reset_cache(server: Endpoint) -> None:
+    answer = await server.post("/reset_prefix_cache", {}, timeout=_SHORT_S)
+    if isinstance(answer, dict) and answer.get("success") is False:
+        raise ServerError(f"{server.url}: the prefix cache was not dropped, requests are running")
+
+
+async def _worker_digests(server: Endpoint) -> list[Mapping[str, Any]]:
+    answer = await server.post("/collective_rpc", {"method": "megacurl_digests"}, timeout=_LONG_S)
+    results = answer.get("results") if isinstance(answer, dict) else None
+    if not results or not all(isinstance(found, dict) for found in results):
+        raise ServerError(f"{server.url}: no fingerprints but {answer!r}")
+    return list(results)
+
+
+async def worker_digests(url: str) -> list[Mapping[str, Any]]:
+    """Fingerprints (hexadecimal) that the workers of a server report, by tensor."""
+    async with Endpoint.opened(url) as (server,):
+        return await _worker_digests(server)
+
+
+def compare(sent: Mapping[str, int], found: Mapping[str, Any]) -> list[str]:
+    """Names of the tensors whose fingerprints differ, are missing or too many."""
+    wanted = {name: f"{value:016x}" for name, value in sent.items()}
+    return sorted(name for name in wanted.keys() | found if wanted.get(name) != found.get(name))
