@@ -107,14 +107,21 @@ def _check_models(config: Config) -> Shapes:
     return {"actor": actor, "critic": check_hf_folder(critic, flag, multiple, skip_head=True)}
 
 
-def make_engine(config: Config, shapes: Shapes, device: str) -> RolloutEngine:
-    """The rollout engine, not started: it has looked at its settings and the model's config.json.
+def make_engine(config: Config, shapes: Shapes, device: str, rank: int) -> RolloutEngine:
+    """A rank's rollout engine, not started: it has looked at its settings and at config.json.
 
     Raises ConfigError for a setting that the engine lacks or that the model does not allow.
     """
     rollout = config.rollout
     longest_response = max(rollout.rollout_max_response_len, config.eval.eval_max_response_len or 0)
     with refusing(f"--rollout-engine {rollout.rollout_engine}"):
+        server = {}
+        if engine_class(rollout.rollout_engine).is_client:
+            server = {
+                "urls": rollout.rollout_urls,
+                "leader": rank == 0,
+                "transfer_dir": rollout.rollout_transfer_dir,
+            }
         return create_engine(
             rollout.rollout_engine,
             model=config.model.hf_checkpoint,
@@ -126,7 +133,9 @@ def make_engine(config: Config, shapes: Shapes, device: str) -> RolloutEngine:
                 shapes["actor"].max_position_embeddings,
             ),
             max_batch_size=rollout.rollout_max_batch_size,
-            kv_cache_mb=rollout.rollout_kv_cache_mb,
+            # A launched server has it as its own setting.
+            kv_cache_mb=None if server else rollout.rollout_kv_cache_mb,
+            **server,
         )
 
 

@@ -40,6 +40,7 @@ from megacurl.questions import training_questions
 from megacurl.recording import check_recording
 from megacurl.rollout.types import SamplingSpec
 from megacurl.rollout_source import RolloutSource
+from megacurl.servers import start_servers
 from megacurl.sync.engine_sync import WeightSync
 from megacurl.sync.export import export_hf
 
@@ -51,7 +52,7 @@ class Run:
         self.config, self.grid = config, grid
         self.folder = Path(config.run.run_dir)
         self.verifier, self.shapes = check_parts(config)
-        self.engine = make_engine(config, self.shapes, str(grid.device))
+        self.engine = make_engine(config, self.shapes, str(grid.device), grid.rank)
         self.resumed = checkpoint.find_checkpoint(config.run.load) if config.run.load else None
         state = checkpoint.read_run_state(self.resumed) if self.resumed else {}
         if self.resumed:
@@ -76,6 +77,7 @@ class Run:
         self.drift, self.compute = Drift(), ComputeMeter(grid.world_size)
         if self.resumed:
             self._restore(self.resumed, state)
+        self._told_lost: set[str] = set()
         self._start_engine()
         # Last, so that a start that fails leaves nothing behind.
         self._open_outputs()
@@ -171,6 +173,7 @@ class Run:
 
     def _start_engine(self) -> None:
         config, grid = self.config, self.grid
+        self.servers = start_servers(self.engine, config, grid, self.folder / "servers")
         self.engine.start()
         self.sync = WeightSync(
             self.actor.network,
@@ -184,7 +187,15 @@ class Run:
 
     def rollout(self) -> Rollout:
         """What this step trains on; collective."""
-        return self.rollouts(self.step)
+        rollout = self.rollouts(self.step)
+        self._tell_lost_servers()
+        return rollout
+
+    def _tell_lost_servers(self) -> None:
+        for url, reason in self.engine.lost.items():
+            if url not in self._told_lost:
+                self.progress.note(f"rollout server lost: {reason}")
+        self._told_lost = set(self.engine.lost)
 
     def _generate(self, prompts: Sequence[EncodedPrompt], step: int) -> list[list[Judged]]:
         return self.generator(
@@ -204,8 +215,9 @@ class Run:
     def hand_over(self, *, trained: bool) -> None:
         """Give the engine the policy, unless it holds this one already; collective."""
         self.version += trained
-        if trained or self.config.rollout.rollout_engine_sleep:
+        if trained or self.config.rollout.rollout_engine_sleep or self.engine.lost:
             self.sync(self.version)
+            self._tell_lost_servers()
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -299,3 +311,5 @@ class Run:
         self.progress.close()
         self.logger.close()
         self.engine.shutdown()
+        if self.servers:
+            self.servers.close()

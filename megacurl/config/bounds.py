@@ -134,6 +134,7 @@ BOUNDS: dict[str, Bound] = {
     "rollout_max_response_len": _COUNT,
     "rollout_max_batch_size": _COUNT,
     "rollout_kv_cache_mb": _COUNT,
+    "rollout_launch": _NON_NEGATIVE,
     "sync_bucket_mb": _COUNT,
     "eval_interval": _COUNT,
     "n_samples_per_eval_prompt": _COUNT,

@@ -316,6 +316,12 @@ class RolloutConfig:
     """Sequences that the engine of a rank decodes at once."""
     rollout_kv_cache_mb: int | None = None
     """Memory of the vLLM engine's KV cache; default: room for a full batch, at most 4096."""
+    rollout_urls: tuple[str, ...] = ()
+    """Running rollout servers, each as http://host:port; for engines whose name ends in -server."""
+    rollout_launch: int = 0
+    """Rollout servers to start on this machine for the run, instead of giving their URLs."""
+    rollout_transfer_dir: str = "/dev/shm"
+    """Folder for weights on their way to rollout servers, seen by the trainer and by them."""
     save_rollouts: str | None = None
     """Folder that receives every step's responses (with verdicts, one parquet file a step)."""
     replay_rollouts: str | None = None

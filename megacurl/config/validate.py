@@ -48,6 +48,7 @@ def find_problems(config: Config, purpose: Purpose = "train") -> list[str]:
     problems += _token_problems(config)
     problems += _sampling_problems(config)
     problems += _recording_problems(config)
+    problems += _server_problems(config)
     if config.data.instruction is not None and "{problem}" not in config.data.instruction:
         problems.append(
             f"--instruction {config.data.instruction!r} has no {{problem}}; put {{problem}} where "
@@ -166,6 +167,40 @@ def batch_problems(config: Config) -> list[str]:
         for flag, size in sizes.items()
         if size is not None and size > 0 and sequences % size
     ]
+
+
+def _server_problems(config: Config) -> Iterator[str]:
+    rollout = config.rollout
+    engine, urls, launch = rollout.rollout_engine, rollout.rollout_urls, rollout.rollout_launch
+    given = " ".join([f"--rollout-urls {' '.join(urls)}"] * bool(urls))
+    given += f"--rollout-launch {launch}" if launch and not urls else ""
+    if not engine.endswith("-server"):
+        if given:
+            yield (
+                f"{given} is for servers, and --rollout-engine {engine} generates in the trainer's "
+                "processes; leave it out, or take --rollout-engine vllm-server"
+            )
+        return
+    if urls and launch:
+        yield (
+            f"--rollout-launch {launch} with --rollout-urls {' '.join(urls)}: servers are either "
+            "started or given; leave one of them out"
+        )
+    if not given:
+        yield (
+            f"--rollout-engine {engine} has no servers; give --rollout-urls http://host:port ..., "
+            "or --rollout-launch N to start N on this machine"
+        )
+    if rollout.rollout_engine_sleep:
+        yield (
+            f"--rollout-engine-sleep: --rollout-engine {engine} has no memory of the trainer's; "
+            "leave it out"
+        )
+    if not Path(rollout.rollout_transfer_dir).is_dir():
+        yield (
+            f"--rollout-transfer-dir {rollout.rollout_transfer_dir} is no folder here; give one "
+            "that the trainer and its rollout servers both see"
+        )
 
 
 def _token_problems(config: Config) -> Iterator[str]:

@@ -49,6 +49,10 @@ class RolloutEngine(ABC):
     thread; they run one at a time, except that ``pause`` makes a running ``generate`` return.
     """
 
+    is_client = False
+    """Whether the engines of all ranks speak to the same servers: one leads (sends weights), the
+    others follow. It takes the settings ``urls``, ``leader`` and ``transfer_dir``."""
+
     def __init__(self) -> None:
         self.stats = EngineStats()
         self._lock = threading.RLock()
@@ -85,9 +89,18 @@ class RolloutEngine(ABC):
                 self._shutdown()
             self._closed = True
 
+    def attach(self, urls: Sequence[str]) -> None:
+        """Work with these servers; before ``start``, of an engine that ``is_client``."""
+        raise EngineStateError(f"attach: {type(self).__name__} speaks to no servers")
+
     def health(self) -> bool:
         """Whether the engine is alive. It may still be paused or dirty: see ``state``."""
         return self._started and not self._closed and self._alive()
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Parts of the engine that are out of work until the next update, and why."""
+        return {}
 
     @property
     def state(self) -> EngineState:
@@ -276,7 +289,7 @@ class RolloutEngine(ABC):
         """
         with self._lock:
             self._require_alive("follow")
-            if not self.capabilities.shared:
+            if not self.is_client:
                 raise EngineStateError(f"follow: {type(self).__name__} has weights of its own")
             self._dirty = True
             self._follow(version)

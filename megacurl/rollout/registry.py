@@ -1,6 +1,8 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
 """Engines by name: a file ``<name>_engine.py`` in this package that defines ``ENGINE`` is one.
 
+A name has ``-`` where the file has ``_``.
+
 Files are only listed until one is asked for: the libraries behind engines are heavy, optional,
 and some change the process they are imported into.
 """
@@ -35,7 +37,7 @@ def register_engine(name: str, module: str) -> None:
 def engine_names() -> list[str]:
     """Names that ``create_engine`` accepts, sorted."""
     found = {
-        info.name.removesuffix(_SUFFIX)
+        info.name.removesuffix(_SUFFIX).replace("_", "-")
         for info in pkgutil.iter_modules(megacurl.rollout.__path__)
         if info.name.endswith(_SUFFIX)
     }
@@ -56,7 +58,7 @@ def engine_class(name: str) -> type[RolloutEngine]:
             f" available: {', '.join(names)}"
         )
     module = importlib.import_module(
-        _external.get(name) or f"{megacurl.rollout.__name__}.{name}{_SUFFIX}"
+        _external.get(name) or f"{megacurl.rollout.__name__}.{name.replace('-', '_')}{_SUFFIX}"
     )
     engine = getattr(module, "ENGINE", None)
     if not (isinstance(engine, type) and issubclass(engine, RolloutEngine)):

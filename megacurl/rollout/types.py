@@ -125,8 +125,6 @@ class Capabilities:
         releases_memory: ``release_memory`` really gives device memory back.
         concurrent: generates in other processes, so the trainer may work at the same time.
         transports: ways weights can reach it; "tensor" is a direct call in the same process.
-        shared: the engines of all ranks speak to the same servers: one rank leads (sends weights,
-            pauses), the others follow.
         log_probs: meaning of ``Sample.log_probs``.
     """
 
@@ -135,7 +133,6 @@ class Capabilities:
     releases_memory: bool
     concurrent: bool
     transports: frozenset[str]
-    shared: bool = False
     log_probs: Literal["processed", "raw"] = "processed"
 
 

@@ -30,7 +30,7 @@ from megacurl.rollout.servers.vllm_api import (
     generate_body,
     read_sample,
 )
-from megacurl.rollout.servers.vllm_update import ServersUpdate, compare, worker_digests
+from megacurl.rollout.servers.vllm_update import ServersUpdate, check_workers
 from megacurl.rollout.types import NO_WEIGHTS, Capabilities, MemoryTag, Request, Sample, TensorMeta
 from megacurl.rollout.update import WeightUpdate
 
@@ -60,6 +60,8 @@ class VLLMServerEngine(ConfiguredEngine):
         start_timeout: seconds that servers may take to come up.
         health_timeout: seconds within which a living server answers.
     """
+
+    is_client = True
 
     def __init__(
         self,
@@ -115,7 +117,6 @@ class VLLMServerEngine(ConfiguredEngine):
             releases_memory=False,
             concurrent=True,
             transports=frozenset({"file"}),
-            shared=True,
         )
 
     @property
@@ -130,13 +131,12 @@ class VLLMServerEngine(ConfiguredEngine):
     def digest(self) -> str:
         """Fingerprint of what the trainer sent last, after all workers confirmed it anew."""
         self._require_alive("digest")
-        for url in self._working():
-            for rank, found in enumerate(asyncio.run(worker_digests(url))):
-                if wrong := compare(self._digests, found):
-                    raise EngineStateError(
-                        f"digest: {url}, worker {rank} holds other tensors: {', '.join(wrong[:4])}"
-                    )
+        asyncio.run(self._check_workers())
         return combine_digests(self._digests)
+
+    async def _check_workers(self) -> None:
+        async with Endpoint.opened(*self._working()) as servers:
+            await asyncio.gather(*(check_workers(server, self._digests) for server in servers))
 
     def metrics(self) -> dict[str, float]:
         """See ``RolloutEngine.metrics``; and how many servers there are, and work."""

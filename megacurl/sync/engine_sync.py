@@ -46,20 +46,40 @@ class WeightSync:
         """
         self.engine.pause()
         self.engine.resume_memory(_WEIGHTS)
-        digests: dict[str, int] = {}
+        shared = self.engine.is_client
+        leads = not shared or self.grid.rank == 0
         with self.network.weights.in_use():
-            problem = self._send(version, digests)
-        self._raise_together(problem)
+            digests, problems = self._send_together(version, leads)
+            if problems and shared:  # a server may have been in trouble for a moment only
+                digests, problems = self._send_together(version, leads)
+        self._raise(problems)
+        if shared:
+            self._raise(self._together(None if leads else self._follow(version)))
         self.engine.resume_memory(_KV_CACHE)
         self.engine.resume()
         return combine_digests(digests)
 
-    def _send(self, version: int, digests: dict[str, int]) -> str | None:
-        """None, or what went wrong on this rank; ``digests`` receives that of every tensor."""
+    def _send_together(self, version: int, leads: bool) -> tuple[dict[str, int], list[str]]:
+        """Digests of the tensors, and what went wrong on any rank."""
+        digests: dict[str, int] = {}
+        return digests, self._together(self._send(version, leads, digests))
+
+    def _follow(self, version: int) -> str | None:
+        try:
+            self.engine.follow(version)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return None
+
+    def _send(self, version: int, leads: bool, digests: dict[str, int]) -> str | None:
+        """None, or what went wrong on this rank; ``digests`` receives that of every tensor.
+
+        A rank that does not lead only takes part in gathering the weights.
+        """
         problem: str | None = None
         update = None
         try:
-            update = self.engine.open_update(self._manifest(), version)
+            update = self.engine.open_update(self._manifest(), version) if leads else None
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         for bucket in gather_hf_weights(self.network, self.plan, self.grid):
@@ -97,9 +117,13 @@ class WeightSync:
     def _cast(self, name: str, tensor: Tensor) -> Tensor:
         return tensor.to(self.dtypes.get(name, tensor.dtype))
 
-    def _raise_together(self, problem: str | None) -> None:
+    def _together(self, problem: str | None) -> list[str]:
+        """The problems of all ranks."""
         found = self.grid.gather_objects(problem)
-        problems = [f"rank {rank}: {text}" for rank, text in enumerate(found) if text is not None]
+        return [f"rank {rank}: {text}" for rank, text in enumerate(found) if text is not None]
+
+    @staticmethod
+    def _raise(problems: list[str]) -> None:
         if problems:
             raise SyncError("weight sync failed: " + "; ".join(problems))
 

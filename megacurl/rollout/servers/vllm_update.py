@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -76,13 +75,7 @@ class ServersUpdate(WeightUpdate):
         async def finish(server: Endpoint) -> None:
             await server.post("/finish_weight_update", {}, timeout=_LONG_S)
             await _reset_cache(server)
-            for rank, found in enumerate(await _worker_digests(server)):
-                if wrong := compare(self.digests, found):
-                    raise ServerError(
-                        f"{server.url}, worker {rank}: {len(wrong)} of {len(self.digests)} tensors"
-                        f" are not what the trainer sent: {', '.join(wrong[:_SHOWN])}"
-                        + (", ..." if len(wrong) > _SHOWN else "")
-                    )
+            await check_workers(server, self.digests)
             await server.post(
                 "/update_weight_version", {"new_version": str(self.version)}, timeout=_SHORT_S
             )
@@ -140,21 +133,28 @@ async def _reset_cache(server: Endpoint) -> None:
         raise ServerError(f"{server.url}: the prefix cache was not dropped, requests are running")
 
 
-async def _worker_digests(server: Endpoint) -> list[Mapping[str, Any]]:
+async def check_workers(server: Endpoint, sent: Mapping[str, int]) -> None:
+    """Raise ServerError, naming worker and tensors, unless all workers got exactly ``sent``.
+
+    Args:
+        server: asked.
+        sent: ``tensor_digest`` of every tensor of the last update.
+    """
     answer = await server.post("/collective_rpc", {"method": "megacurl_digests"}, timeout=_LONG_S)
-    results = answer.get("results") if isinstance(answer, dict) else None
-    if not results or not all(isinstance(found, dict) for found in results):
-        raise ServerError(f"{server.url}: no fingerprints but {answer!r}")
-    return list(results)
-
-
-async def worker_digests(url: str) -> list[Mapping[str, Any]]:
-    """Fingerprints (hexadecimal) that the workers of a server report, by tensor."""
-    async with Endpoint.opened(url) as (server,):
-        return await _worker_digests(server)
-
-
-def compare(sent: Mapping[str, int], found: Mapping[str, Any]) -> list[str]:
-    """Names of the tensors whose fingerprints differ, are missing or too many."""
+    try:
+        reports = [(found["digests"], found["problem"]) for found in answer["results"]]
+    except (KeyError, TypeError) as error:
+        raise ServerError(f"{server.url}: no fingerprints but {answer!r}") from error
+    if not reports:
+        raise ServerError(f"{server.url}: no worker answered")
     wanted = {name: f"{value:016x}" for name, value in sent.items()}
-    return sorted(name for name in wanted.keys() | found if wanted.get(name) != found.get(name))
+    for rank, (found, problem) in enumerate(reports):
+        where = f"{server.url}, worker {rank}"
+        if problem:
+            raise ServerError(f"{where}: {problem}")
+        wrong = sorted(n for n in wanted.keys() | found if wanted.get(n) != found.get(n))
+        if wrong:
+            raise ServerError(
+                f"{where}: {len(wrong)} of {len(sent)} tensors are not what the trainer sent:"
+                f" {', '.join(wrong[:_SHOWN])}{', ...' if len(wrong) > _SHOWN else ''}"
+            )

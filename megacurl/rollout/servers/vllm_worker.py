@@ -57,6 +57,7 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.digests: dict[str, int] = {}
+        self.problem: str | None = None
         self._open = False
 
     def init_transfer_engine(self, init_info: FileInit) -> None:
@@ -66,7 +67,7 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
         """Make room for a full set of weights; what is left of a broken one is cleared away."""
         if self._open:
             vllm_compat.cancel_reload(self)
-        self.digests, self._open = {}, True
+        self.digests, self.problem, self._open = {}, None, True
         vllm_compat.begin_reload(self)
 
     @torch.no_grad()
@@ -88,11 +89,17 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
 
     @torch.no_grad()
     def finish_weight_update(self) -> None:
-        """The last bucket is there: make the weights live."""
+        """The last bucket is there: make the weights live.
+
+        If some are missing the old ones are put back and ``problem`` tells. An error instead would
+        leave vLLM waiting for the end of this update for ever.
+        """
         left = vllm_compat.unloaded_layers(self)
         if left:
-            raise RuntimeError(f"no weights came for {', '.join(left)}")
-        vllm_compat.finish_reload(self)
+            self.problem = f"no weights came for {', '.join(left)}"
+            vllm_compat.cancel_reload(self)
+        else:
+            vllm_compat.finish_reload(self)
         self._open = False
 
     def trainer_send_weights(self, *args: Any, **kwargs: Any) -> None:
@@ -112,8 +119,8 @@ class WorkerExtension:
 
     weight_transfer_engine: Any
 
-    def megacurl_digests(self) -> dict[str, str]:
-        """Fingerprints (hexadecimal) of the tensors of the last update."""
-        return {
-            name: f"{value:016x}" for name, value in self.weight_transfer_engine.digests.items()
-        }
+    def megacurl_digests(self) -> dict[str, Any]:
+        """``digests`` (hexadecimal) of the tensors of the last update, and its ``problem``."""
+        transfer = self.weight_transfer_engine
+        digests = {name: f"{value:016x}" for name, value in transfer.digests.items()}
+        return {"digests": digests, "problem": transfer.problem}
