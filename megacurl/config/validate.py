@@ -172,8 +172,8 @@ def batch_problems(config: Config) -> list[str]:
 def _server_problems(config: Config) -> Iterator[str]:
     rollout = config.rollout
     engine, urls, launch = rollout.rollout_engine, rollout.rollout_urls, rollout.rollout_launch
-    given = " ".join([f"--rollout-urls {' '.join(urls)}"] * bool(urls))
-    given += f"--rollout-launch {launch}" if launch and not urls else ""
+    given = f"--rollout-urls {' '.join(urls)}" if urls else ""
+    given = given or (f"--rollout-launch {launch}" if launch else "")
     if not engine.endswith("-server"):
         if given:
             yield (

@@ -64,6 +64,31 @@ _CONTRADICTIONS: list[tuple[dict[str, object], list[str]]] = [
         {"sampling": "vcrl", "replay_rollouts": "r"},
         ["--replay-rollouts r", "--sampling vcrl", "--sampling uniform"],
     ),
+    ({"rollout_engine": "vllm-server"}, ["vllm-server", "--rollout-urls", "--rollout-launch N"]),
+    (
+        {"rollout_engine": "vllm", "rollout_launch": 2},
+        ["--rollout-launch 2", "--rollout-engine vllm", "leave it out", "vllm-server"],
+    ),
+    (
+        {"rollout_urls": ("http://a:1", "http://b:1")},
+        ["--rollout-urls http://a:1 http://b:1", "--rollout-engine transformers"],
+    ),
+    (
+        {"rollout_engine": "vllm-server", "rollout_launch": 2, "rollout_urls": ("http://a:1",)},
+        ["--rollout-launch 2", "--rollout-urls http://a:1", "leave one"],
+    ),
+    (
+        {"rollout_engine": "vllm-server", "rollout_launch": 1, "rollout_transfer_dir": "absent"},
+        ["--rollout-transfer-dir absent", "no folder"],
+    ),
+    (
+        {"rollout_engine": "vllm-server", "rollout_launch": 1, "rollout_engine_sleep": True},
+        ["--rollout-engine-sleep", "vllm-server", "leave it out"],
+    ),
+    (
+        {"rollout_launch": -1, "rollout_engine": "vllm-server"},
+        ["--rollout-launch -1", "at least 0"],
+    ),
     ({"rollout_lag": 2}, ["--rollout-lag 2", "at least 0 and at most 1", "one step old"]),
     ({"tis_cap": 3.0}, ["--tis-cap 3.0", "no effect", "--rollout-correction recompute"]),
     ({"grpo_eps": 1e-4}, ["--grpo-eps 0.0001", "no effect", "--advantage-estimator gae"]),

@@ -18,6 +18,32 @@ from tests.world import World
 pytestmark = NEEDS_VLLM
 
 
+def test_servers_learn_every_version(world: Callable[[int], World], tmp_path: Path) -> None:
+    """Two launched servers, two ranks that share them: log-probs fit after every update."""
+    model = make_model(tmp_path / "model", "qwen2-tied", head_dim=32)
+    config = config_of(
+        model,
+        questions(tmp_path),
+        tmp_path / "run",
+        train_iters=3,
+        critic_warmup_iters=0,
+        tensor_model_parallel_size=2,
+        export_hf=False,
+        rollout_engine="vllm-server",
+        rollout_launch=2,
+        rollout_max_batch_size=16,
+        rollout_kv_cache_mb=16,
+        tensorboard=False,
+    )
+    world(2).run(jobs.run_training, config)
+    rows = read_rows(tmp_path / "run" / "metrics.jsonl")
+    assert [row["sync/version"] for row in rows[1:]] == [1, 2, 3]
+    assert all(row["sync/logprob_gap"] < 1e-5 for row in rows[1:])
+    assert all(row["actor/grad_norm"] > 0 for row in rows[1:])
+    logs = sorted((tmp_path / "run" / "servers").iterdir())
+    assert [log.name for log in logs] == ["server_0.log", "server_1.log"]
+
+
 def test_two_steps_on_two_ranks(world: Callable[[int], World], tmp_path: Path) -> None:
     model = make_model(tmp_path / "model", "qwen2-tied", head_dim=32)
     rows = {}
