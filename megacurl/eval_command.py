@@ -31,7 +31,7 @@ from megacurl.megatron import groups
 from megacurl.megatron.groups import Grid
 from megacurl.rewards.registry import get_verifier
 from megacurl.rollout.engine import RolloutEngine
-from megacurl.rollout.registry import create_engine
+from megacurl.rollout.registry import create_engine, engine_class
 from megacurl.rollout.types import SamplingSpec
 from megacurl.utils.files import atomic_write_json
 
@@ -74,6 +74,8 @@ class _Evaluation:
             tokenizer = load_tokenizer(folder, "--model")
             name = arguments.rollout_engine
             with refusing(f"--rollout-engine {name}", ValueError, ImportError):
+                if engine_class(name).is_client:
+                    raise ValueError("its servers get their weights from a training; use vllm")
                 engine = create_engine(
                     name,
                     model=folder,
@@ -141,6 +143,13 @@ class _Evaluation:
                 version=0,
                 on_progress=progress,
             )
+        except FloatingPointError as error:  # known to all ranks, so they are all here
+            if self.grid.rank == 0 and not any(self.output.iterdir()):
+                self.output.rmdir()
+            raise ConfigError(
+                f"--model {self.arguments.model}, {one.spec.name}: {error}; its weights are finite "
+                "but too large: take an earlier checkpoint, or leave --bf16 out"
+            ) from error
         finally:
             progress.end()
         responses = _responses(encoded, judged, self.generator.tokenizer)

@@ -31,7 +31,9 @@ from .conftest import NEEDS_VLLM
 pytestmark = NEEDS_VLLM
 LENGTH = 128
 REQUESTS = [
-    Request(f"q{i}", tuple(range(7, 12 + i)), SamplingSpec(40, ignore_eos=True), tuple(range(6)))
+    Request(
+        f"q{i}", tuple(range(7, 30 + 9 * i)), SamplingSpec(40, ignore_eos=True), tuple(range(6))
+    )
     for i in range(6)
 ]
 
@@ -41,7 +43,10 @@ def servers(
     folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LaunchedServers]:
     """Two servers of the tied model: what is hard about it is the copy of its head."""
-    settings = VLLMSettings(str(folders["qwen2"]), "float32", LENGTH, 16, 16, cpu=True)
+    # So few tokens at a time that prompts do not fit together: none may be cut in two.
+    settings = VLLMSettings(
+        str(folders["qwen2"]), "float32", LENGTH, 16, 16, cpu=True, batched_tokens=LENGTH
+    )
     with LaunchedServers(settings, 2, tmp_path_factory.mktemp("servers")) as launched:
         yield launched
         pids = launched.pids

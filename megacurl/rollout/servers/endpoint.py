@@ -47,9 +47,11 @@ class Endpoint:
     @classmethod
     @asynccontextmanager
     async def opened(cls, *urls: str) -> AsyncIterator[list[Self]]:
-        """Endpoints that share one set of connections, closed at the end."""
+        """Endpoints that share a client, closed at the end."""
+        # A connection each: a server closes idle ones, and those of a request that failed, when it
+        # likes, and the next request on such a one would look like the server's death.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         # Proxies of the environment are for the world outside, not for the cluster's machines.
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
         async with httpx2.AsyncClient(limits=limits, trust_env=False) as client:
             yield [cls(url, client) for url in urls]
 

@@ -25,7 +25,14 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True)
 class VLLMSettings:
-    """Of every server. ``dtype`` and ``max_model_len`` as the engine's; sizes in MB."""
+    """Of every server.
+
+    Attributes:
+        model, dtype, max_model_len, max_batch_size: as the engine's.
+        kv_cache_mb: memory of the KV cache; None is 1024.
+        cpu: whether it runs without a GPU.
+        batched_tokens: of a forward pass, at least; a prompt is never longer.
+    """
 
     model: str
     dtype: str
@@ -33,6 +40,7 @@ class VLLMSettings:
     max_batch_size: int
     kv_cache_mb: int | None
     cpu: bool
+    batched_tokens: int = 8192
 
     def command(self, port: int) -> list[str]:
         """The server's command line: loopback only, weights that nobody uses."""
@@ -51,7 +59,9 @@ class VLLMSettings:
             *("--weight-transfer-config", '{"backend": "megacurl_file"}'),
             "--worker-extension-cls",
             "megacurl.rollout.servers.vllm_worker.WorkerExtension",
-            *(["--enforce-eager"] if self.cpu else []),
+            # vLLM 0.32 on a CPU dies of a seeded request whose prompt it takes in parts.
+            *(["--enforce-eager", "--no-enable-chunked-prefill"] if self.cpu else []),
+            *("--max-num-batched-tokens", str(max(self.batched_tokens, self.max_model_len))),
             *("--seed", "0"),
         ]
 
