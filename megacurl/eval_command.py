@@ -143,13 +143,6 @@ class _Evaluation:
                 version=0,
                 on_progress=progress,
             )
-        except FloatingPointError as error:  # known to all ranks, so they are all here
-            if self.grid.rank == 0 and not any(self.output.iterdir()):
-                self.output.rmdir()
-            raise ConfigError(
-                f"--model {self.arguments.model}, {one.spec.name}: {error}; its weights are finite "
-                "but too large: take an earlier checkpoint, or leave --bf16 out"
-            ) from error
         finally:
             progress.end()
         responses = _responses(encoded, judged, self.generator.tokenizer)

@@ -140,10 +140,6 @@ def broken_copy(model: Path, folder: Path, damage: str) -> Path:
         tensors = load_file(weights)
         tensors["model.norm.weight"][0] = math.nan
         save_file(tensors, weights, {"format": "pt"})
-    elif damage == "huge":
-        tensors = load_file(weights)
-        tensors["model.norm.weight"][:] = 3e38
-        save_file(tensors, weights, {"format": "pt"})
     elif damage == "no tokenizer":
         for path in folder.glob("tokenizer*"):
             path.unlink()
@@ -160,7 +156,6 @@ def broken_copy(model: Path, folder: Path, damage: str) -> Path:
     [
         ("cut", {}, "--model {model}: SafetensorError: "),
         ("nan", {}, "--model {model}: model.norm.weight in model.safetensors holds NaN or"),
-        ("huge", {}, "--model {model}, questions: 14 of 14 responses ended in non-finite"),
         ("", {"rollout_engine": "vllm-server"}, "--rollout-engine vllm-server: its servers get"),
         ("no tokenizer", {}, "--model {model} has no tokenizer"),
         ("no template", {}, "no chat template"),
