@@ -31,6 +31,7 @@ _METAVARS = {
     **dict.fromkeys(("save_rollouts", "replay_rollouts"), "DIR"),
     "prompt_data": "FILE",
     "eval_prompt_data": "[NAME=]FILE ...",
+    "rollout_urls": "URL ...",
     "instruction": "TEXT",
 }
 

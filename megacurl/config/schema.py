@@ -319,9 +319,9 @@ class RolloutConfig:
     rollout_urls: tuple[str, ...] = ()
     """Running rollout servers, each as http://host:port; for engines whose name ends in -server."""
     rollout_launch: int = 0
-    """Rollout servers to start on this machine for the run, instead of giving their URLs."""
+    """Rollout servers to start here; they end with the run."""
     rollout_transfer_dir: str = "/dev/shm"
-    """Folder for weights on their way to rollout servers, seen by the trainer and by them."""
+    """Folder that weights go through to servers; the trainer and they see it."""
     save_rollouts: str | None = None
     """Folder that receives every step's responses (with verdicts, one parquet file a step)."""
     replay_rollouts: str | None = None
