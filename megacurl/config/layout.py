@@ -70,9 +70,7 @@ class ModelPlacement:
 
     def stage_layers(self, stage: int) -> list[range]:
         """Global indices of the layers of each chunk of pipeline stage ``stage``."""
-        layers = self.layers_per_stage // self.chunks
-        starts = [(chunk * self.pp + stage) * layers for chunk in range(self.chunks)]
-        return [range(start, start + layers) for start in starts]
+        return stage_layers(self.shape.num_layers, self.pp, self.chunks, stage)
 
     def stage_parameters(self, stage: int) -> int:
         """Parameters on each rank of pipeline stage ``stage``."""
@@ -131,7 +129,7 @@ class Layout:
 
     def rank_at(self, tp_rank: int, dp_rank: int, pp_rank: int) -> int:
         """Global rank at these coordinates."""
-        return tp_rank + self.tp * (dp_rank + self.dp * pp_rank)
+        return global_rank(tp_rank, dp_rank, pp_rank, tp=self.tp, dp=self.dp)
 
     def coordinates(self, rank: int) -> RankCoordinates:
         """Coordinates of a global rank. Raises ValueError outside ``0 .. world_size - 1``."""
@@ -222,6 +220,18 @@ def resolve_layout(
     )
 
 
+def stage_layers(num_layers: int, pp: int, chunks: int, stage: int) -> list[range]:
+    """Global indices of the layers of each of the ``chunks`` of a pipeline stage."""
+    layers = num_layers // pp // chunks
+    starts = [(chunk * pp + stage) * layers for chunk in range(chunks)]
+    return [range(start, start + layers) for start in starts]
+
+
+def global_rank(tp_rank: int, dp_rank: int, pp_rank: int, *, tp: int, dp: int) -> int:
+    """Rank at these coordinates of a grid with ``tp`` tensor and ``dp`` data parallel ranks."""
+    return tp_rank + tp * (dp_rank + dp * pp_rank)
+
+
 def virtual_stages(num_layers: int, parallel: ParallelConfig) -> int:
     """Chunks of layers on a rank: more than one with an interleaved pipeline."""
     layers = parallel.num_layers_per_virtual_pipeline_stage
@@ -240,6 +250,12 @@ def _shapes(
         return {"actor": actor, "critic": actor}
     critic = DecoderSize.from_hf(critic_hf_config, "the critic's config.json")
     return {"actor": actor, "critic": critic}
+
+
+def placement_problems(world_size: int, shape: DecoderSize, parallel: ParallelConfig) -> list[str]:
+    """Which of the ranks and the model's sizes the tensor and pipeline sizes do not divide."""
+    tp, pp = parallel.tensor_model_parallel_size, parallel.pipeline_model_parallel_size
+    return [*_grid_problems(world_size, tp, pp), *_shape_problems(shape, parallel, "the model")]
 
 
 def _grid_problems(world_size: int, tp: int, pp: int) -> Iterator[str]:

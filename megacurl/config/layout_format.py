@@ -148,16 +148,16 @@ def _memory(layout: Layout, config: Config) -> Iterator[str]:
     for stages, models in _stages_alike(layout, config):
         for model, size in models.items():
             cells = (size.weights, size.gradients, size.optimizer, size.total)
-            rows.append((f"  {stages}", model, *map(_size, cells)))
+            rows.append((f"  {stages}", model, *map(format_size, cells)))
         peaks.append(peak_bytes(models.values(), offload))
     precision = "bf16 weights" if config.model.bf16 else "fp32 weights"
     yield f"Memory of a rank ({precision}; activations, rollout engine and buffers come on top)"
     yield from format_table(
         ("  stage", "model", "weights", "gradients", "optimizer", "together"), rows
     )
-    largest = f"  largest rank: {_size(max(peak.device for peak in peaks))}"
+    largest = f"  largest rank: {format_size(max(peak.device for peak in peaks))}"
     if offload != "none":
-        host = _size(max(peak.host for peak in peaks))
+        host = format_size(max(peak.host for peak in peaks))
         largest += f" at a time with --offload {offload}, and {host} of host memory"
     yield largest
 
@@ -172,7 +172,8 @@ def _stages_alike(layout: Layout, config: Config) -> Iterator[tuple[str, dict[st
             start = stage
 
 
-def _size(count: float) -> str:
+def format_size(count: float) -> str:
+    """Write a number of bytes: ``14.19 GiB``; none is a dash."""
     if count == 0:
         return "-"
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from megacurl.models.shape import ModelShape
 from megacurl.models.weight_map import (
+    OUTPUT_LAYER,
     QKV,
     Entry,
     GateUp,
@@ -28,53 +29,64 @@ def decoder_entries(shape: ModelShape, vocab_divisible_by: int) -> list[Entry]:
     )
     attention, mlp = _LAYER + "self_attention.", _LAYER + "mlp."
     projections = ("q_proj", "k_proj", "v_proj")
+    hidden, ffn = shape.hidden_size, shape.ffn_hidden_size
+    words = shape.vocab_size, hidden
+    query, key = (n * shape.head_dim for n in (shape.num_attention_heads, shape.num_query_groups))
     entries = [
         Entry(
             "embedding.word_embeddings.weight",
             ("model.embed_tokens.weight",),
             vocab,
+            (words,),
             # With tied embeddings the last pipeline stage holds a copy under this name.
-            aliases=("output_layer.weight",) if shape.tied else (),
+            aliases=(OUTPUT_LAYER,) if shape.tied else (),
         ),
         Entry(
             _LAYER + "input_layernorm.weight",
             (_HF + "input_layernorm.weight",),
             Replicated(),
+            ((hidden,),),
             aliases=(attention + "linear_qkv.layer_norm_weight",),
         ),
         Entry(
             attention + "linear_qkv.weight",
             tuple(f"{_HF}self_attn.{p}.weight" for p in projections),
             qkv,
+            ((query, hidden), (key, hidden), (key, hidden)),
         ),
         Entry(
             attention + "linear_proj.weight",
             (_HF + "self_attn.o_proj.weight",),
-            InputSplit(shape.num_attention_heads * shape.head_dim),
+            InputSplit(query),
+            ((hidden, query),),
         ),
         Entry(
             _LAYER + "pre_mlp_layernorm.weight",
             (_HF + "post_attention_layernorm.weight",),
             Replicated(),
+            ((hidden,),),
             aliases=(mlp + "linear_fc1.layer_norm_weight",),
         ),
         Entry(
             mlp + "linear_fc1.weight",
             (_HF + "mlp.gate_proj.weight", _HF + "mlp.up_proj.weight"),
-            GateUp(shape.ffn_hidden_size),
+            GateUp(ffn),
+            ((ffn, hidden), (ffn, hidden)),
         ),
         Entry(
             mlp + "linear_fc2.weight",
             (_HF + "mlp.down_proj.weight",),
-            InputSplit(shape.ffn_hidden_size),
+            InputSplit(ffn),
+            ((hidden, ffn),),
         ),
-        Entry("decoder.final_layernorm.weight", ("model.norm.weight",), Replicated()),
+        Entry("decoder.final_layernorm.weight", ("model.norm.weight",), Replicated(), ((hidden,),)),
     ]
     if shape.qkv_bias:
         biases = tuple(f"{_HF}self_attn.{p}.bias" for p in projections)
-        entries.insert(3, Entry(attention + "linear_qkv.bias", biases, qkv))
+        rows = ((query,), (key,), (key,))
+        entries.insert(3, Entry(attention + "linear_qkv.bias", biases, qkv, rows))
     if not shape.tied:
-        entries.append(Entry("output_layer.weight", ("lm_head.weight",), vocab))
+        entries.append(Entry(OUTPUT_LAYER, ("lm_head.weight",), vocab, (words,)))
     return entries
 
 

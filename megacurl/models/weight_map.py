@@ -4,7 +4,8 @@
 A family lists its parameters once. Each entry names one Megatron parameter, the HF parameters it is
 made of, and a ``Cut``: how the pieces merge and how the result is split over tensor parallel ranks.
 The same entry loads (HF -> shard, reading only the needed rows), exports and feeds engines
-(shards -> HF). Names of the local and the Transformer Engine spec lead to the same entry.
+(shards -> HF), and tells the sync plan which rank holds what without any tensor. Names of the local
+and the Transformer Engine spec lead to the same entry.
 """
 
 from __future__ import annotations
@@ -12,21 +13,39 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 
-class Cut(Protocol):
-    """How HF tensors become a tensor parallel shard, and how the shards become HF tensors again.
+class Piece(NamedTuple):
+    """Part ``start:stop`` of the entry's HF tensor number ``source``; ``stop`` None: to its end."""
 
-    ``sources`` may be tensors or safetensors slices: whatever ``x[a:b]`` and ``x[:, a:b]`` read.
-    """
+    source: int
+    start: int
+    stop: int | None
+
+
+class Placement(Protocol):
+    """What each tensor parallel rank holds of some HF tensors."""
 
     @property
     def partition_dim(self) -> int | None:
         """Dimension that the tensor parallel ranks share; None if each holds the whole."""
+
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
+        """The rank's shard: these pieces behind one another along ``partition_dim``, then padding.
+
+        A piece may be empty.
+        """
+
+
+class Cut(Placement, Protocol):
+    """How HF tensors become a tensor parallel shard, and how the shards become HF tensors again.
+
+    ``sources`` may be tensors or safetensors slices: whatever ``x[a:b]`` and ``x[:, a:b]`` read.
+    """
 
     def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
         """The rank's part."""
@@ -35,15 +54,27 @@ class Cut(Protocol):
         """The HF tensors, from the parts of all ranks."""
 
 
+def read_pieces(placement: Placement, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+    """The rank's shard without padding, put together from its pieces."""
+    columns = placement.partition_dim == 1
+    parts: list[Tensor] = [
+        sources[source][:, start:stop] if columns else sources[source][start:stop]
+        for source, start, stop in placement.pieces(tp_rank, tp_size)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=int(columns))
+
+
 @dataclass(frozen=True)
 class Replicated:
     """Every rank holds the whole tensor."""
 
     partition_dim: ClassVar[int | None] = None
 
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
+        return [Piece(0, 0, None)]
+
     def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
-        whole: Tensor = sources[0][:]
-        return whole
+        return read_pieces(self, sources, tp_rank, tp_size)
 
     def to_hf(self, shards: Sequence[Tensor]) -> list[Tensor]:
         return [shards[0]]
@@ -57,10 +88,12 @@ class InputSplit:
 
     partition_dim: ClassVar[int | None] = 1
 
-    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
         width = self.columns // tp_size
-        shard: Tensor = sources[0][:, tp_rank * width : (tp_rank + 1) * width]
-        return shard
+        return [Piece(0, tp_rank * width, (tp_rank + 1) * width)]
+
+    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+        return read_pieces(self, sources, tp_rank, tp_size)
 
     def to_hf(self, shards: Sequence[Tensor]) -> list[Tensor]:
         return [torch.cat(list(shards), dim=1)]
@@ -75,16 +108,27 @@ class VocabSplit:
 
     partition_dim: ClassVar[int | None] = 0
 
-    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+    def rows(self, tp_size: int) -> int:
+        """Rows of every rank, padding included."""
         multiple = self.padded_per * tp_size
-        rows = (self.vocab_size + multiple - 1) // multiple * multiple // tp_size
-        first = tp_rank * rows
-        real: Tensor = sources[0][min(first, self.vocab_size) : min(first + rows, self.vocab_size)]
-        padding = real.new_zeros(rows - real.shape[0], *real.shape[1:])
+        return (self.vocab_size + multiple - 1) // multiple * self.padded_per
+
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
+        return vocab_piece(self.vocab_size, self.rows(tp_size), tp_rank)
+
+    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+        real = read_pieces(self, sources, tp_rank, tp_size)
+        padding = real.new_zeros(self.rows(tp_size) - real.shape[0], *real.shape[1:])
         return torch.cat([real, padding])
 
     def to_hf(self, shards: Sequence[Tensor]) -> list[Tensor]:
         return [torch.cat(list(shards))[: self.vocab_size]]
+
+
+def vocab_piece(vocab_size: int, rows: int, tp_rank: int) -> list[Piece]:
+    """The words of a rank that holds ``rows`` rows of a padded vocabulary, possibly none."""
+    first = tp_rank * rows
+    return [Piece(0, min(first, vocab_size), min(first + rows, vocab_size))]
 
 
 @dataclass(frozen=True)
@@ -95,9 +139,12 @@ class GateUp:
 
     partition_dim: ClassVar[int | None] = 0
 
-    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
         rows = self.ffn_hidden_size // tp_size
-        return torch.cat([s[tp_rank * rows : (tp_rank + 1) * rows] for s in sources])
+        return [Piece(half, tp_rank * rows, (tp_rank + 1) * rows) for half in (0, 1)]
+
+    def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
+        return read_pieces(self, sources, tp_rank, tp_size)
 
     def to_hf(self, shards: Sequence[Tensor]) -> list[Tensor]:
         halves = [shard.chunk(2) for shard in shards]
@@ -108,7 +155,8 @@ class GateUp:
 class QKV:
     """linear_qkv: for every query group its query heads, then its key, then its value head.
 
-    Works for weights [rows, h] and biases [rows]; a rank holds whole groups.
+    Works for weights [rows, h] and biases [rows]. Ranks share the rows evenly, so one of more ranks
+    than groups holds a part of a group, as in Megatron.
     """
 
     num_query_groups: int
@@ -117,15 +165,24 @@ class QKV:
 
     partition_dim: ClassVar[int | None] = 0
 
+    def pieces(self, tp_rank: int, tp_size: int) -> list[Piece]:
+        heads = (self.heads_per_group, 1, 1)
+        group_rows = sum(heads) * self.head_dim
+        share = self.num_query_groups * group_rows // tp_size
+        first, last = tp_rank * share, (tp_rank + 1) * share
+        found = []
+        for group in range(first // group_rows, (last - 1) // group_rows + 1):
+            row = group * group_rows
+            for source, count in enumerate(heads):
+                rows = count * self.head_dim
+                start, stop = max(first - row, 0), min(last - row, rows)
+                if start < stop:
+                    found.append(Piece(source, group * rows + start, group * rows + stop))
+                row += rows
+        return found
+
     def to_shard(self, sources: Sequence[Any], tp_rank: int, tp_size: int) -> Tensor:
-        groups = self.num_query_groups // tp_size
-        parts = []
-        for source, heads in zip(sources, (self.heads_per_group, 1, 1), strict=True):
-            rows = groups * heads * self.head_dim
-            part = source[tp_rank * rows : (tp_rank + 1) * rows]
-            parts.append(part.reshape(groups, heads * self.head_dim, *part.shape[1:]))
-        merged = torch.cat(parts, dim=1)
-        return merged.reshape(-1, *merged.shape[2:])
+        return read_pieces(self, sources, tp_rank, tp_size)
 
     def to_hf(self, shards: Sequence[Tensor]) -> list[Tensor]:
         sizes = [n * self.head_dim for n in (self.heads_per_group, 1, 1)]
@@ -134,27 +191,40 @@ class QKV:
         return [p.reshape(-1, *whole.shape[1:]) for p in grouped.split(sizes, dim=1)]
 
 
+Shape = tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Entry:
     """``megatron`` and ``hf`` may contain ``{layer}``, the layer's number in the whole model.
 
-    ``aliases``: the parameter's names under another layer spec.
+    ``shapes``: of each HF tensor. ``aliases``: the parameter's names under another layer spec.
     """
 
     megatron: str
     hf: tuple[str, ...]
     cut: Cut
+    shapes: tuple[Shape, ...]
     aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One Megatron parameter of the whole model, resolved: its HF names and its cut."""
+    """One Megatron parameter of the whole model, resolved: its HF tensors and its cut.
+
+    ``layer``: the layer it belongs to; None in front of and behind the layers. ``tied``: the
+    embedding that is the output layer too, so that the last stage holds a copy.
+    """
 
     megatron: str
     hf: tuple[str, ...]
     cut: Cut
+    shapes: tuple[Shape, ...]
+    layer: int | None = None
+    tied: bool = False
 
+
+OUTPUT_LAYER = "output_layer.weight"
 
 _LAYER = re.compile(r"(?<=\.layers\.)\d+(?=\.)")
 
@@ -198,4 +268,7 @@ class WeightMap:
             entry.megatron.format(layer=layer),
             tuple(name.format(layer=layer) for name in entry.hf),
             entry.cut,
+            entry.shapes,
+            layer if "{layer}" in entry.megatron else None,
+            OUTPUT_LAYER in entry.aliases,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from megacurl.config.errors import ConfigError
 from megacurl.models.family import family_names, get_family
@@ -61,6 +62,55 @@ def test_whole_and_row_parallel(cut: Cut) -> None:
     tensor = torch.randn(3, 4)
     shards = [cut.to_shard([tensor], rank, 2) for rank in range(2)]
     assert torch.equal(cut.to_hf(shards)[0], tensor)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 12])
+def test_ranks_share_the_rows_of_qkv_also_inside_a_group(ranks: int) -> None:
+    """Megatron cuts linear_qkv evenly: with 3 groups of 4 heads on 12 ranks, a head a rank."""
+    cut = QKV(num_query_groups=3, heads_per_group=2, head_dim=2)
+    q, k, v = rows(0, 12), rows(100, 6), rows(200, 6)
+    fused = cut.to_shard([q, k, v], 0, 1)
+    shards = [cut.to_shard([q, k, v], rank, ranks) for rank in range(ranks)]
+    assert all(torch.equal(a, b) for a, b in zip(shards, fused.chunk(ranks), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(cut.to_hf(shards), (q, k, v), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("cut", "shapes"),
+    [
+        (Replicated(), [(5,)]),
+        (InputSplit(columns=12), [(3, 12)]),
+        (VocabSplit(vocab_size=7, padded_per=3), [(7, 2)]),
+        (GateUp(ffn_hidden_size=12), [(12, 2), (12, 2)]),
+        (QKV(num_query_groups=4, heads_per_group=2, head_dim=3), [(24, 2), (12, 2), (12, 2)]),
+        (QKV(num_query_groups=2, heads_per_group=4, head_dim=2), [(16,), (4,), (4,)]),
+    ],
+)
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_pieces_say_what_is_in_a_shard(cut: Cut, shapes: list[tuple[int, ...]], ranks: int) -> None:
+    """Each piece, copied to its place in an empty shard, gives the shard; the rest is padding."""
+    sources = [torch.rand(shape) + 1 for shape in shapes]
+    for rank in range(ranks):
+        shard = cut.to_shard(sources, rank, ranks)
+        built, offset, dim = torch.zeros_like(shard), 0, cut.partition_dim or 0
+        for source, start, stop in cut.pieces(rank, ranks):
+            end = sources[source].shape[dim] if stop is None else stop
+            part = sources[source].narrow(dim, start, end - start)
+            built.narrow(dim, offset, end - start).copy_(part)
+            offset += end - start
+        assert torch.equal(built, shard)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("name", ["qwen2", "llama"])
+def test_shapes_are_those_of_transformers(name: str, tied: bool) -> None:
+    family = get_family(name)
+    config = {**CONFIG, "tie_word_embeddings": tied, "head_dim": 6 if name == "llama" else 2}
+    parameters = family.weight_map(family.read_shape(config), 1).parameters()
+    ours = {n: s for p in parameters for n, s in zip(p.hf, p.shapes, strict=True)}
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(name, **config))
+    assert ours == {n: tuple(p.shape) for n, p in model.named_parameters()}
 
 
 @pytest.mark.parametrize("name", ["qwen2", "llama"])
