@@ -18,6 +18,7 @@ from torch import Tensor
 from megacurl.megatron.groups import Grid
 from megacurl.models.network import Network
 from megacurl.models.weight_map import Parameter
+from megacurl.sync.buckets import cut_into_buckets
 
 
 @dataclass(frozen=True)
@@ -74,24 +75,13 @@ def plan_gather(network: Network, grid: Grid, bucket_bytes: int) -> GatherPlan:
     if missing:
         raise ValueError(f"no pipeline stage holds {', '.join(missing)}")
     planned = [PlannedParameter(p, *owners[p.megatron]) for p in wanted]
-    return GatherPlan(tuple(_cut_into_buckets(planned, bucket_bytes, grid.tp_size)))
-
-
-def _cut_into_buckets(
-    planned: list[PlannedParameter], bucket_bytes: int, tp_size: int
-) -> Iterator[Bucket]:
-    bucket: list[PlannedParameter] = []
-    size = 0
-    for p in planned:
-        bytes_ = p.numel * p.dtype.itemsize * tp_size
-        full = size + bytes_ > bucket_bytes
-        if bucket and (full or (p.stage, p.dtype) != (bucket[0].stage, bucket[0].dtype)):
-            yield tuple(bucket)
-            bucket, size = [], 0
-        bucket.append(p)
-        size += bytes_
-    if bucket:
-        yield tuple(bucket)
+    buckets = cut_into_buckets(
+        planned,
+        lambda p: p.numel * p.dtype.itemsize * grid.tp_size,
+        bucket_bytes,
+        lambda p: (p.stage, p.dtype),
+    )
+    return GatherPlan(tuple(buckets))
 
 
 def gather_hf_weights(
