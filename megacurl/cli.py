@@ -34,6 +34,7 @@ from megacurl.data.load import load_prompts
 from megacurl.divergence import DivergenceError
 from megacurl.evaluation.question_set import read_question_sets
 from megacurl.evaluation.settings import EvalArguments, read_inputs
+from megacurl.sync.settings import PLAN_HELP, PlanArguments, check_plan_arguments
 from megacurl.utils.names import nearest_hint
 
 _USAGE_ERROR, _DIVERGED = 2, 3
@@ -50,6 +51,8 @@ usage: megacurl COMMAND [OPTIONS]
                   megacurl eval --model runs/first --data aime24=aime24.jsonl --output scores
   data inspect  count what a file of questions holds before anyone trains on it
                   megacurl data inspect questions.parquet
+  plan          say which ranks send how much of the weights to rollout engines
+                  megacurl plan --hf-checkpoint MODEL --world-size 64 --rollout-engines 8
   export        write the policy of a run as a Hugging Face folder
                   megacurl export --load runs/first --output first-hf
   doctor        say what is installed, and how each operator runs on this machine
@@ -191,6 +194,15 @@ def _data(argv: list[str]) -> int:
     return 0
 
 
+def _plan(argv: list[str]) -> int:
+    arguments = _parse(PlanArguments, "megacurl plan", PLAN_HELP, argv)
+    check_plan_arguments(arguments)
+    from megacurl.plan_command import main as plan
+
+    _say(plan(arguments))
+    return 0
+
+
 def _export(argv: list[str]) -> int:
     description = (
         "Write the policy of a run as a Hugging Face folder (safetensors, config, tokenizer).\n\n"
@@ -220,6 +232,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": _train,
     "eval": _eval,
     "data": _data,
+    "plan": _plan,
     "export": _export,
     "doctor": _doctor,
 }

@@ -94,6 +94,8 @@ def test_nothing_that_only_parses_imports_torch() -> None:
         ["eval", "--help"],
         ["eval", "--model", "absent", "--data", "absent.jsonl", "--output", "absent"],
         ["data", "inspect", "--help"],
+        ["plan", "--help"],
+        ["plan", "--hf-checkpoint", str(MODEL), "--tensor-model-parallel-size", "3"],
     ]
     script = f"""
 import sys
@@ -116,8 +118,8 @@ sys.exit(f"imported {{sorted(heavy)}}" if heavy else 0)
 def test_top_help_teaches(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) < 20 and max(map(len, lines)) <= 100
-    for command in ("train", "eval", "data inspect", "export"):
+    assert len(lines) < 22 and max(map(len, lines)) <= 100
+    for command in ("train", "eval", "data inspect", "plan", "export"):
         (index,) = (i for i, line in enumerate(lines) if line.startswith(f"  {command} "))
         assert lines[index + 1].strip().startswith(f"megacurl {command} "), "its example"
 
@@ -126,12 +128,45 @@ def test_examples_of_the_help_are_accepted(capsys: pytest.CaptureFixture[str]) -
     """They fail for want of files, not of flags."""
     main([])
     examples = re.findall(r"^ +megacurl (.*)", capsys.readouterr().out, re.MULTILINE)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         assert main(example.split()) == 2
         errors = capsys.readouterr().err
         assert "is no flag" not in errors and "is no command" not in errors
-        assert "is no f" in errors or "no such" in errors or "no complete checkpoint" in errors
+        missing = ("is no f", "no such", "cannot be read", "no complete checkpoint")
+        assert any(reason in errors for reason in missing)
+
+
+def test_plan_of_64_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["plan", "--hf-checkpoint", str(MODEL), "--bf16", "--world-size", "64"]
+    argv += ["--tensor-model-parallel-size", "4", "--pipeline-model-parallel-size", "2"]
+    argv += ["--rollout-tensor-parallel-size", "2", "--rollout-engines", "6"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Weights: 7,615,616,512 parameters, 14.19 GiB\n")
+    assert "from 64 trainer ranks = tensor 4 x data 8 x pipeline 2\n" in printed
+    assert "to 12 engine ranks = 6 engines x tensor 2\n" in printed
+    # 6 x 14.19 GiB over 64 ranks; half the model is what a rank of an engine holds.
+    assert "busiest rank 1.33 GiB, lower bound 1.33 GiB, ratio 1.000" in printed
+    assert re.search(r"\[0 1\] +7.09 GiB +7.09 GiB +1.000", printed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "messages"),
+    [
+        (["--world-size", "0", "--rollout-engines", "-1"], ["--world-size 0", "engines -1 must"]),
+        (["--world-size", "6", "--tensor-model-parallel-size", "4"], ["6 is no multiple of"]),
+        (["--tensor-model-parallel-size", "8"], ["28 attention heads", "use one of 1, 2, 4"]),
+        (["--rollout-tensor-parallel-size", "8"], ["28 attention heads", "use one of 1, 2, 4"]),
+        (["--rollout-engine", "vllm"], ["--rollout-engine is no flag", "'--rollout-engines'"]),
+    ],
+)
+def test_plan_refuses(
+    flags: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--hf-checkpoint", str(MODEL), *flags]) == 2
+    errors = capsys.readouterr().err
+    assert all(message in errors for message in messages)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
