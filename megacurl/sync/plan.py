@@ -77,11 +77,15 @@ class SyncPlan:
     demand: Demand = field(repr=False)
 
     def transfers(
-        self, *, sender: int | None = None, replica: int | None = None
+        self,
+        *,
+        sender: int | None = None,
+        replica: int | None = None,
+        bucket: int | None = None,
     ) -> Iterator[Transfer]:
-        """All transfers, or those of one trainer rank or one engine, bucket after bucket."""
-        for number, bucket in enumerate(self.buckets):
-            for share in bucket.shares:
+        """All transfers, or those of one trainer rank, one engine or one bucket, in its order."""
+        for number in range(len(self.buckets)) if bucket is None else (bucket,):
+            for share in self.buckets[number].shares:
                 if sender in (None, share.sender) and replica in (None, share.replica):
                     yield from self._expand(number, share)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from dataclasses import dataclass
@@ -104,6 +103,12 @@ def real_case(
     return Case(shape, 128, trainer, EngineLayout(engine_tp, engines), (256 << 20) // 2)
 
 
+def cell_of(trainer: TrainerLayout, rank: int) -> tuple[int, int]:
+    """Pipeline stage and tensor parallel rank of a trainer rank, as Megatron numbers them."""
+    stage, within = divmod(rank, trainer.tp * trainer.dp)
+    return stage, within % trainer.tp
+
+
 def numbered_tensors(parameters: list[Parameter]) -> dict[str, Tensor]:
     """HF tensors in which every element of the model has a number of its own, from 1 on."""
     tensors, first = {}, 1
@@ -161,9 +166,3 @@ def _fuse(shard: dict[str, Tensor]) -> dict[str, Tensor]:
             name = name.replace(f".{part}.", ".gate_up_proj.")
         fused.setdefault(name, []).append(tensor)
     return {name: torch.cat(parts) for name, parts in fused.items()}
-
-
-def config_of(model: str) -> dict[str, object]:
-    """The parsed config.json of a real model."""
-    found: dict[str, object] = json.loads((REAL_MODELS[model] / "config.json").read_text())
-    return found

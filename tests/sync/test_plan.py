@@ -16,9 +16,9 @@ import torch
 from megacurl.sync.boxes import matrix_shape
 from megacurl.sync.plan import SyncPlan, Transfer
 from megacurl.sync.plan_copy import copy_transfers
-from megacurl.sync.trainer_layout import TrainerLayout
 from tests.sync.layouts import (
     Case,
+    cell_of,
     draw_case,
     engine_shards,
     numbered_tensors,
@@ -37,11 +37,6 @@ def matrix(tensor: torch.Tensor) -> Any:
 
 def replicas(case: Case) -> range:
     return range(case.engine.replicas)
-
-
-def cell_of(trainer: TrainerLayout, rank: int) -> tuple[int, int]:
-    stage, within = divmod(rank, trainer.tp * trainer.dp)
-    return stage, within % trainer.tp
 
 
 def assert_carried_out_exactly(case: Case, transfers: list[Transfer]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from megacurl.sync.plan_copy import copy_transfers
 from tests.rollout.conftest import NEEDS_VLLM
-from tests.sync.layouts import Case, draw_case, trainer_shards
+from tests.sync.layouts import Case, cell_of, draw_case, trainer_shards
 
 pytestmark = NEEDS_VLLM
 LAYER = "model.layers.0."
@@ -96,14 +96,14 @@ def test_vllm_layers_hold_what_the_plan_writes(seed: int) -> None:
     theirs = [loaded_by_vllm(case, hf, rank) for rank in range(case.engine.tp)]
     ours = [{n: torch.zeros_like(t) for n, t in shard.items()} for shard in theirs]
 
-    def shard(sender: int, name: str) -> Tensor:
-        stage, within = divmod(sender, case.trainer.tp * case.trainer.dp)
-        return held[stage, within % case.trainer.tp, name]
-
-    named = (
-        t._replace(targets=tuple(n for n in t.targets if n in ours[0]))
+    named = (  # without norms, and the embedding under one of its two names
+        t._replace(targets=tuple(name for name in t.targets if name in ours[0]))
         for t in case.plan().transfers()
     )
-    copy_transfers(named, shard, lambda _, rank, name: ours[rank][name])
+    copy_transfers(
+        named,
+        lambda sender, name: held[(*cell_of(case.trainer, sender), name)],
+        lambda _, rank, name: ours[rank][name],
+    )
     for mine, right in zip(ours, theirs, strict=True):
         assert all(torch.equal(mine[name], right[name]) for name in right)
