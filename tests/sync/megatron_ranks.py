@@ -104,6 +104,7 @@ def check(folder: Path, parallel: ParallelConfig, world_size: int, engine: Engin
 
 if __name__ == "__main__":
     cpu.install()
-    for parallel, world_size in LAYOUTS:
-        check(Path(sys.argv[1]), parallel, world_size, EngineLayout(tp=4, replicas=3))
-        print(f"checked {world_size} ranks")
+    for model in sys.argv[1:]:
+        for parallel, world_size in LAYOUTS:
+            check(Path(model), parallel, world_size, EngineLayout(tp=4, replicas=3))
+            print(f"checked {world_size} ranks")
