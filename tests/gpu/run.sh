@@ -12,7 +12,7 @@ status=0
 
 date -u +"%Y-%m-%d %H:%M UTC"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-MC_BUILD=1 MC_CUDA=1 python setup.py -q build_ext --inplace >/dev/null
+MC_BUILD=1 MC_CUDA=1 MC_EMU=1 python setup.py -q build_ext --inplace >/dev/null
 python -m pytest tests/gpu/test_kernels.py -q -rA -p no:cacheprovider "$@" || status=1
 python benchmarks/kernels.py --device cuda --size full || status=1
 

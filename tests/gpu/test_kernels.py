@@ -47,6 +47,20 @@ def test_same_as_on_the_cpu(name: str, kind: str) -> None:
         torch.testing.assert_close(f.cpu(), e, rtol=1e-5, atol=5e-6 * scale)
 
 
+@pytest.mark.parametrize("name", ops.NAMES)
+def test_same_as_emulated(name: str) -> None:
+    """The same kernels on a GPU and on the CPU's emulation of one: what the tests without a GPU
+    have shown of the one holds for the other."""
+    emulated = getattr(torch.ops.megacurl_emu, name, None)
+    assert emulated is not None, "build with MC_EMU=1, as tests/gpu/run.sh does"
+    arguments = calls("gaps", LENGTHS)[name]
+    expected = flat(emulated(*arguments))
+    found = flat(getattr(OPS, name)(*(on_cuda(a) for a in arguments)))
+    for f, e in zip(found, expected, strict=True):
+        scale = max(1.0, float(e.abs().max())) if e.numel() else 1.0
+        torch.testing.assert_close(f.cpu(), e, rtol=1e-6, atol=1e-6 * scale)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16])
 @pytest.mark.parametrize("name", ["gae", "value_stats"])
 def test_bfloat16_values(name: str, dtype: torch.dtype) -> None:
