@@ -184,7 +184,8 @@ class PlainPPO:
         batch = PaddedBatch.of(own, self.device)
         with self.timed("log_prob"), torch.no_grad():
             values = self.critic(batch)
-            old = self.policy(batch)
+            # One optimizer step starts from the log-probs of its own forward pass.
+            old = self.policy(batch) if self.settings.epochs > 1 else None
         advantages, returns = self.advantages(batch, values)
         with self.timed("train"):
             total = sum(len(r.response) for r in responses)
@@ -242,9 +243,15 @@ class PlainPPO:
         return whitened
 
     def _update(
-        self, batch: PaddedBatch, old: Tensor, advantages: Tensor, returns: Tensor, total: int
+        self,
+        batch: PaddedBatch,
+        old: Tensor | None,
+        advantages: Tensor,
+        returns: Tensor,
+        total: int,
     ) -> dict[str, float]:
-        ratio = torch.exp(self.policy(batch) - old)
+        log_probs = self.policy(batch)
+        ratio = torch.exp(log_probs - (log_probs.detach() if old is None else old))
         clipped = ratio.clamp(1 - self.settings.eps_clip, 1 + self.settings.eps_clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).sum() / total
         policy_norm = self._descend(self.policy, self.policy_optimizer, policy_loss)

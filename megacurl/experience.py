@@ -158,11 +158,14 @@ def _weights(
 
 
 def correct_lag(
-    shard: Shard, old: LogProbs, config: Config, grid: Grid
-) -> tuple[LogProbs, Tensor | None]:
-    """What the clipped ratio starts from, and the weights [R] of the tokens, as set."""
+    shard: Shard, old: LogProbs | None, config: Config, grid: Grid
+) -> tuple[LogProbs | None, Tensor | None]:
+    """What the clipped ratio starts from, and the weights [R] of the tokens, as set.
+
+    ``old`` None is for an update that measures it (``update_measures_old``), and stays so.
+    """
     correction = rollout_correction(config)
-    if correction == "recompute" or not grid.is_last_stage:
+    if old is None or correction == "recompute" or not grid.is_last_stage:
         return old, None
     start, weights = correct_staleness(
         old.log_probs,

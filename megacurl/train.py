@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from megacurl.algorithms.metrics import critic_warmup_done
+from megacurl.config.batches import update_measures_old
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.diagnostics import diagnose
@@ -45,7 +46,9 @@ def update(
     with timers("log_prob"):
         shard = Shard(trajectories, config, run.grid, run.step)
         values = run.critic.values(shard) if run.critic else None
-        old = run.actor.log_probs(shard)
+        # One optimizer step measures them itself: a forward pass less.
+        measured_later = not run.warming_up and update_measures_old(config, len(trajectories))
+        old = None if measured_later else run.actor.log_probs(shard)
         reference = run.reference.log_probs(shard) if run.reference else None
     experience = make_experience(
         shard,
@@ -58,17 +61,13 @@ def update(
         reference=reference,
     )
     metrics = rollout_metrics(trajectories) | experience.metrics
-    metrics |= policy_metrics(shard, old, config, run.grid)
-    drift = None if run.warming_up else run.drift
-    metrics |= diagnose(shard, values, old, experience, config, run.grid, drift=drift)
-
     with timers("train"):
         if run.critic and values:
             metrics |= run.critic.update(shard, values, experience.returns)
         if not run.warming_up:
             weights = experience.weights if config.algorithm.positive_lm_weighted else None
             start, token_weights = correct_lag(shard, old, config, run.grid)
-            metrics |= run.actor.update(
+            updated = run.actor.update(
                 shard,
                 start,
                 experience.advantages,
@@ -76,6 +75,12 @@ def update(
                 weights=weights,
                 token_weights=token_weights,
             )
+            metrics |= updated.metrics
+            old = updated.old
+    assert old is not None  # measured before the update, or by it
+    metrics |= policy_metrics(shard, old, config, run.grid)
+    drift = None if run.warming_up else run.drift
+    metrics |= diagnose(shard, values, old, experience, config, run.grid, drift=drift)
     if run.warming_up:
         health = experience.health
         run.warming_up = not critic_warmup_done(

@@ -127,9 +127,15 @@ def _value_head(network: Any, grid: Grid, what: str) -> Tensor:
 
 
 def train_once(
-    config: Config, trajectories: list[Trajectory], difficulty: dict[str, float]
+    config: Config,
+    trajectories: list[Trajectory],
+    difficulty: dict[str, float],
+    update_measures: bool = False,
 ) -> dict[str, Any]:
-    """Values, log-probs, experience and one update of both models; everything comparable."""
+    """Values, log-probs, experience and one update of both models; everything comparable.
+
+    ``update_measures``: the update is not given the old log-probs; those returned are its own.
+    """
     grid = enter(config)
     folder = config.model.hf_checkpoint
     actor = Actor(
@@ -147,12 +153,13 @@ def train_once(
     diagnosis = diagnose(shard, values, old, experience, config, grid)
     before = _whole(actor.network, grid, "weight")
     critic_metrics = critic.update(shard, values, experience.returns) if critic else {}
-    actor_metrics = actor.update(shard, old, experience.advantages)
+    updated = actor.update(shard, None if update_measures else old, experience.advantages)
     after = _whole(actor.network, grid, "weight")
     result: dict[str, Any] = {
-        "metrics": experience.metrics | diagnosis | critic_metrics | actor_metrics,
+        "metrics": experience.metrics | diagnosis | critic_metrics | updated.metrics,
         "update": {name: after[name] - before[name] for name in after},
-        "log_probs": _by_trajectory(shard, old.log_probs, grid),
+        "log_probs": _by_trajectory(shard, updated.old.log_probs, grid),
+        "entropy": _by_trajectory(shard, updated.old.entropy, grid),
         "advantages": _by_trajectory(shard, experience.advantages, grid),
     }
     if values is not None:

@@ -52,6 +52,20 @@ def rollout_correction(config: Config) -> Literal["decoupled", "behavior", "reco
     return chosen
 
 
+def update_measures_old(config: Config, responses: int | None = None) -> bool:
+    """Whether the actor's update on ``responses`` can take its own log-probs for the old ones.
+
+    With one optimizer step they are those of its forward pass. They are needed before it where a
+    penalty in the reward is made of them, or the weights of older responses.
+    """
+    algorithm, training = config.algorithm, config.training
+    return (
+        training.ppo_epochs * actor_updates(training, responses) == 1
+        and rollout_correction(config) == "recompute"
+        and not (algorithm.kl_coef > 0 and algorithm.kl_placement == "reward")
+    )
+
+
 def update_problems(config: Config) -> Iterator[str]:
     """Problems of the numbers of updates that hold for any number of ranks."""
     training = config.training

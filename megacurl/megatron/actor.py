@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from megatron.core import parallel_state
@@ -31,6 +31,20 @@ class LogProbs:
     log_probs: Tensor
     entropy: Tensor
 
+    @classmethod
+    def join(cls, parts: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> LogProbs:
+        """From those of the shard's micro-batches, in order."""
+        empty = torch.empty(0, device=device)
+        return cls(*(torch.cat([part[k] for part in parts] or [empty]) for k in (0, 1)))
+
+
+@dataclass(frozen=True)
+class ActorUpdate:
+    """metrics: the same on every rank. old: log-probs and entropies before the update."""
+
+    metrics: dict[str, float]
+    old: LogProbs
+
 
 class PolicyScorer:
     """Log-probs of a frozen policy: the reference model, and what the actor builds on."""
@@ -54,8 +68,7 @@ class PolicyScorer:
         """Log-probs and entropies of the shard's response tokens under the present weights."""
         with self.network.weights.in_use():
             parts = forward_only(self.network.chunks, shard.batches, self._log_probs)
-        empty = torch.empty(0, device=self.grid.device)
-        return LogProbs(*(torch.cat([p[k] for p in parts] or [empty]) for k in (0, 1)))
+        return LogProbs.join(parts, self.grid.device)
 
 
 class Actor(PolicyScorer):
@@ -75,39 +88,59 @@ class Actor(PolicyScorer):
     def update(
         self,
         shard: Shard,
-        old: LogProbs,
+        old: LogProbs | None,
         advantages: Tensor,
         *,
         reference: LogProbs | None = None,
         weights: Tensor | None = None,
         token_weights: Tensor | None = None,
-    ) -> dict[str, float]:
+    ) -> ActorUpdate:
         """All optimizer steps on a rollout.
 
         Args:
             shard: the rank's share.
-            old: log-probs that the clipped ratio starts from.
+            old: log-probs that the clipped ratio starts from. None takes those of the update's
+                own forward pass, which saves one; for a single optimizer step.
             advantages: [R] of the shard, weighted, on the last stage.
             reference: of the initial policy, for a KL term in the loss.
             weights: [B] W_S W_D, for a weighted positive LM loss.
             token_weights: [R] constant factors of the policy loss, for responses of older weights.
 
-        Returns:
-            Metrics, the same on every rank.
+        Raises:
+            ValueError: without ``old``, if there is more than one optimizer step.
         """
-        meter = _ActorMeter(self.grid)
+        steps = [
+            mini_batch
+            for epoch in range(self.config.training.ppo_epochs)
+            for mini_batch in shard.mini_batches("actor", epoch)
+        ]
+        if old is None and len(steps) > 1:
+            raise ValueError(f"{len(steps)} optimizer steps need the log-probs they start from")
+        meter, measured = _ActorMeter(self.grid), old
         with self.trainable.in_use():
-            for epoch in range(self.config.training.ppo_epochs):
-                for mini_batch in shard.mini_batches("actor", epoch):
-                    if mini_batch.denominators.empty:
-                        meter.skipped += 1
-                        continue
-                    loss = _ActorLoss(
-                        self, shard, mini_batch, old, advantages, reference, weights, token_weights
-                    )
-                    statistics = self.trainable.accumulate(mini_batch.batches, loss)
-                    meter.add(statistics, self.trainable.apply())
-        return meter.metrics(self.trainable.lr)
+            for mini_batch in steps:
+                if mini_batch.denominators.empty:
+                    meter.skipped += 1
+                    continue
+                loss = _ActorLoss(
+                    self, shard, mini_batch, old, advantages, reference, weights, token_weights
+                )
+                parts = self.trainable.accumulate(mini_batch.batches, loss)
+                meter.add(parts, self.trainable.apply())
+                if old is None:
+                    measured = LogProbs.join([p.log_probs for p in parts], self.grid.device)
+        if measured is None:  # every response is filtered out, so nothing went through the model
+            measured = self.log_probs(shard)
+        return ActorUpdate(meter.metrics(self.trainable.lr), measured)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is kept of a micro-batch. losses: [3]. log_probs: with entropies, [R] each."""
+
+    stats: PolicyStats
+    losses: Tensor
+    log_probs: tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -117,13 +150,13 @@ class _ActorLoss:
     actor: Actor
     shard: Shard
     mini_batch: MiniBatch
-    old: LogProbs
+    old: LogProbs | None
     advantages: Tensor
     reference: LogProbs | None
     weights: Tensor | None
     token_weights: Tensor | None
 
-    def __call__(self, hidden: Tensor, batch: PackedBatch, number: int) -> tuple[Tensor, Any]:
+    def __call__(self, hidden: Tensor, batch: PackedBatch, number: int) -> tuple[Tensor, _Part]:
         micro = self.mini_batch.micro_batches[number]
         algorithm = self.actor.config.algorithm
         log_probs, entropy = self.actor._log_probs(hidden, batch)
@@ -131,7 +164,7 @@ class _ActorLoss:
         coefficients = self.shard.coefficients(micro, self.mini_batch.denominators)
         policy, stats = policy_loss(
             log_probs,
-            self.old.log_probs[micro.tokens],
+            log_probs.detach() if self.old is None else self.old.log_probs[micro.tokens],
             self.advantages[micro.tokens],
             mask,
             coefficients,
@@ -153,7 +186,8 @@ class _ActorLoss:
                 log_probs, reference, mask, coefficients, estimator=algorithm.kl_estimator
             )
             loss = loss + algorithm.kl_coef * penalty
-        return loss, (stats, torch.stack([loss.detach(), policy.detach(), positive.detach()]))
+        losses = torch.stack([loss.detach(), policy.detach(), positive.detach()])
+        return loss, _Part(stats, losses, (log_probs.detach(), entropy.detach()))
 
     def _positive_lm(self, log_probs: Tensor, mask: Tensor, micro: MicroBatch) -> Tensor:
         return positive_lm_loss(
@@ -177,12 +211,13 @@ class _ActorMeter:
         self.clipped = self.kl = self.tokens = 0.0
         self.first_ratio_gap: float | None = None
 
-    def add(self, statistics: list[tuple[PolicyStats, Tensor]], grad_norm: float) -> None:
+    def add(self, parts: list[_Part], grad_norm: float) -> None:
         sums = torch.zeros(6, dtype=torch.float64, device=self.grid.device)
         gap = torch.zeros(1, device=self.grid.device)
-        for stats, losses in statistics:
+        for part in parts:
+            stats = part.stats
             counts = torch.stack([stats.clipped, stats.approx_kl, stats.tokens]).double()
-            sums += torch.cat([losses.double(), counts])
+            sums += torch.cat([part.losses.double(), counts])
             gap = torch.maximum(gap, stats.max_ratio_gap.float())
         totals = self.grid.sum_over_owners(sums).tolist()
         if self.first_ratio_gap is None:

@@ -160,7 +160,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("eval/<set>/maj@<k>", "fraction", "Questions whose most frequent answer is correct."),
     Metric("eval/<set>/level/<level>", "fraction", "Mean accuracy on the questions of one level."),
     Metric("time/generate", "s", "Generating the rollouts."),
-    Metric("time/log_prob", "s", "Values, old and reference log-probs."),
+    Metric(
+        "time/log_prob", "s", "Values, reference log-probs, and old ones where the update has none."
+    ),
     Metric("time/train", "s", "Critic and actor updates."),
     Metric("time/sync", "s", "Moving the weights into the rollout engine."),
     Metric("time/eval", "s", "Evaluation."),

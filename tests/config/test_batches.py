@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from megacurl.config.batches import actor_updates, critic_updates
+from megacurl.config.batches import actor_updates, critic_updates, update_measures_old
+from megacurl.config.load import parse_args
 from megacurl.config.schema import TrainingConfig
 
 
@@ -33,3 +34,34 @@ def test_a_smaller_rollout_takes_fewer_steps() -> None:
     assert [actor_updates(training, n) for n in (32, 20, 8, 3, 0)] == [4, 3, 1, 1, 1]
     many = TrainingConfig(critic_updates_per_rollout=12)
     assert [critic_updates(many, n) for n in (48, 5, 0)] == [12, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--algorithm cvpo", True),
+        ("--algorithm grpo", True),
+        ("--algorithm grpo --kl-coef 0.01", True),
+        ("--algorithm ppo --kl-coef 0.01", False),
+        ("--algorithm ppo --kl-coef 0.01 --kl-placement loss", True),
+        ("--algorithm grpo --ppo-epochs 2", False),
+        ("--algorithm grpo --updates-per-rollout 2", False),
+        ("--algorithm grpo --global-batch-size 64", False),
+        ("--algorithm grpo --global-batch-size 128", True),
+        ("--algorithm gspo", False),
+        ("--algorithm grpo_asyn", False),
+        ("--algorithm grpo_asyn --rollout-correction recompute", True),
+        ("--algorithm grpo --rollout-correction behavior", False),
+        ("--algorithm orz", True),
+    ],
+)
+def test_when_an_update_needs_no_log_probs_before_it(flags: str, expected: bool) -> None:
+    base = "--hf-checkpoint m --prompt-data d --run-dir r --rollout-batch-size 16"
+    config = parse_args(f"{base} --n-samples-per-prompt 8 {flags}".split())
+    assert update_measures_old(config) == expected
+
+
+def test_a_smaller_rollout_may_need_none_where_a_full_one_does() -> None:
+    base = "--hf-checkpoint m --prompt-data d --run-dir r --algorithm dapo --global-batch-size 64"
+    config = parse_args(base.split())
+    assert [update_measures_old(config, n) for n in (128, 65, 64, 8)] == [False, False, True, True]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from megacurl.config.schema import Config
 from tests import jobs
 from tests.tiny import make_trajectories
 from tests.world import World
@@ -58,7 +60,14 @@ DIFFICULTY = {"q0": 1.1, "q1": 0.9, "q2": 1.2}
 def train(
     world: Callable[[int], World], folder: Path, size: int, flags: dict[str, Any]
 ) -> dict[str, Any]:
-    config = jobs.settings(
+    config = settings(folder, flags)
+    trajectories = make_trajectories()
+    results: dict[str, Any] = world(size).run(jobs.train_once, config, trajectories, DIFFICULTY)[0]
+    return results
+
+
+def settings(folder: Path, flags: dict[str, Any]) -> Config:
+    return jobs.settings(
         folder,
         **{
             "lr": 1e-3,
@@ -72,9 +81,6 @@ def train(
             **flags,
         },
     )
-    trajectories = make_trajectories()
-    results: dict[str, Any] = world(size).run(jobs.train_once, config, trajectories, DIFFICULTY)[0]
-    return results
 
 
 def norm(tensors: dict[str, torch.Tensor]) -> float:
@@ -125,6 +131,48 @@ def test_same_step_of_other_algorithms(
     gap = norm({n: found["update"][n] - t for n, t in expected["update"].items()})
     assert norm(expected["update"]) > 0
     assert gap <= 5e-3 * norm(expected["update"])
+
+
+@pytest.mark.parametrize("name", ["tp2-sp", "dp2", "pp2", "pp2 interleaved", "small micro-batches"])
+def test_one_optimizer_step_measures_the_old_log_probs_itself(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path], name: str
+) -> None:
+    size, flags = LAYOUTS[name]
+    config = settings(tiny_model("qwen2-tied"), {**flags, "preset": "grpo"})
+    trajectories = make_trajectories()
+    expected, *_ = world(size).run(jobs.train_once, config, trajectories, DIFFICULTY)
+    for found in world(size).run(jobs.train_once, config, trajectories, DIFFICULTY, True):
+        assert found.keys() == expected.keys()
+        for metric, value in expected["metrics"].items():
+            assert found["metrics"][metric] == pytest.approx(value, rel=1e-6, abs=1e-7), metric
+        for part in ("log_probs", "entropy"):
+            assert bool(expected[part].abs().min() > 0)
+            torch.testing.assert_close(found[part], expected[part], rtol=1e-6, atol=1e-5)
+        gap = norm({n: found["update"][n] - t for n, t in expected["update"].items()})
+        assert gap <= 1e-4 * norm(expected["update"])
+        assert found["metrics"]["actor/ratio_dev_first"] == 0
+
+
+def test_log_probs_of_responses_that_are_all_filtered_out(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path]
+) -> None:
+    """No micro-batch goes through the update then, yet the metrics want them."""
+    flags = {"preset": "grpo", "overlong_filter": True}
+    config = settings(tiny_model("qwen2-tied"), flags)
+    trajectories = [dataclasses.replace(t, truncated=True) for t in make_trajectories()]
+    (expected,) = world(1).run(jobs.train_once, config, trajectories, DIFFICULTY)
+    (found,) = world(1).run(jobs.train_once, config, trajectories, DIFFICULTY, True)
+    assert found["metrics"]["data/skipped_batches"] == 1
+    assert norm(found["update"]) == 0
+    torch.testing.assert_close(found["log_probs"], expected["log_probs"])
+
+
+def test_several_optimizer_steps_want_the_old_log_probs(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path]
+) -> None:
+    config = settings(tiny_model("qwen2-tied"), {"preset": "grpo", "updates_per_rollout": 2})
+    with pytest.raises(AssertionError, match="2 optimizer steps need the log-probs they start"):
+        world(1).run(jobs.train_once, config, make_trajectories(), DIFFICULTY, True)
 
 
 _REFERENCES: dict[str, dict[str, Any]] = {}
