@@ -12,7 +12,7 @@ import sys
 
 import torch
 from torch import Tensor
-from trl.kernels.chunked_logprob import ChunkedLogProbFunction  # type: ignore[import-not-found]
+from trl.kernels.chunked_logprob import ChunkedLogProbFunction
 
 from log_prob_case import Shape, measure
 
