@@ -2,8 +2,9 @@
 """GRPO on the tiny model against TRL's GRPOTrainer: samples per second, and learning curves.
 
 Both train the same model on the same questions with the same reward and settings, in one and in two
-processes. All are started together and take a few steps in turn, so that a busy machine slows all
-alike. TRL runs in an environment of its own, which is made at the first start.
+processes. All are started together and take a few steps in turn, so that a busy machine slows them
+alike. ``--clock cpu`` counts what a process itself computed: fairer still on a busy machine,
+but blind to waiting. TRL runs in an environment of its own, which is made at the first start.
 
     python benchmarks/peers.py [--base DIR] [--seeds 1 2 3] [--steps 40]
 
@@ -69,10 +70,14 @@ class Trial:
                     show(seed, start + steps, team.contender, turns[team.contender][-1])
             for team in teams:
                 team.finish()
-        return [
-            Training(contender, seed, tuple(taken), self.heldout(self._folder(contender, seed)))
-            for contender, taken in turns.items()
-        ]
+        return [self._scored(contender, seed, turns[contender]) for contender in self.contenders]
+
+    def _scored(
+        self, contender: Contender, seed: int, turns: Sequence[tuple[Step, ...]]
+    ) -> Training:
+        folder = self._folder(contender, seed)
+        heldout = self.score(folder / "hf", f"{folder.name}-scores")
+        return Training(contender, seed, tuple(turns), heldout)
 
     def _folder(self, contender: Contender, seed: int) -> Path:
         return self.work / f"{contender.name}-seed{seed}"
@@ -104,13 +109,14 @@ class Trial:
             "CUDA_VISIBLE_DEVICES": "",
         }
 
-    def heldout(self, folder: Path) -> float:
-        """Mean accuracy of the policy trained in ``folder``, or of the base, by one evaluator."""
-        bench = self.bench
-        base = folder == self.work
-        scores = self.work / f"{'base' if base else folder.name}-scores"
+    def score(self, model: str | Path, name: str) -> float:
+        """Mean accuracy of ``model`` on the held-out questions; details go to the folder ``name``.
+
+        One evaluator scores all of them, so that they differ by their weights alone.
+        """
+        bench, scores = self.bench, self.work / name
         flags = {
-            "--model": bench.base if base else folder / "hf",
+            "--model": model,
             "--data": f"heldout={Path(bench.base) / 'test.jsonl'}",
             "--output": scores,
             "--n-samples": EVAL_SAMPLES,
@@ -181,6 +187,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--turn", type=int, default=4, help="steps at a time")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--threads", type=int, default=1, help="of every process")
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--samples", type=int, default=8, help="responses to a prompt")
@@ -192,6 +199,9 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if arguments.steps < 2 * arguments.turn:
         parser.error("--steps must be at least twice --turn: the first turn is not counted")
+    for name in ("processes", "seeds"):
+        if len(set(getattr(arguments, name))) < len(getattr(arguments, name)):
+            parser.error(f"--{name} names one twice")
     for count in arguments.processes:
         if count < 1 or arguments.prompts % count:
             parser.error("--processes must be divisors of --prompts, which are dealt out evenly")
@@ -225,16 +235,20 @@ def main() -> None:
     bench = PeerBench(base=str((base or make_base(output / "base")).resolve()), **chosen)
     contenders = [Contender(library, count) for count in processes for library in libraries]
     trial = Trial(bench, contenders, pythons, output)
-    before = trial.heldout(output)
-    trainings = [training for seed in seeds for training in trial.run(seed, turn)]
+    before = trial.score(bench.base, "base-scores")
     where, what = machine(), versions(pythons)
-    text = report(bench, trainings, before, where, what)
-    rows = [training.to_json() for training in trainings]
     result = {"machine": where, "versions": what, "bench": asdict(bench), "heldout_before": before}
-    (output / "peers.json").write_text(json.dumps({**result, "trainings": rows}, indent=1))
-    (output / "peers.md").write_text(text)
-    print(text)
+    trainings: list[Training] = []
+    for seed in seeds:
+        trainings += trial.run(seed, turn)
+        rows = [training.to_json() for training in trainings]
+        (output / "peers.json").write_text(json.dumps({**result, "trainings": rows}, indent=1))
+        (output / "peers.md").write_text(report(bench, trainings, before, where, what))
+    print((output / "peers.md").read_text())
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (RuntimeError, EOFError) as error:
+        sys.exit(f"error: {error}")

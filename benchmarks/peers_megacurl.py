@@ -70,7 +70,7 @@ def main() -> None:
     assignment = Assignment.of_json(sys.argv[1])
     config = config_of(assignment.bench, assignment.seed, assignment.folder)
     grid = groups.initialize(config.parallel, config.training.seed)
-    player = Player(assignment.address, assignment.contender.name)
+    player = Player(assignment.address, assignment.contender.name, assignment.bench.read_clock)
     train(assignment, grid, player)
     player.close()
     groups.shut_down()

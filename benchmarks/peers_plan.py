@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,8 +17,8 @@ LABELS: dict[Library, str] = {"megacurl": "MegaCURL", "trl": "TRL"}
 class PeerBench:
     """The training that both do: GRPO as of MegaCURL's preset, with one update a rollout.
 
-    base: Hugging Face folder with ``train.jsonl`` and ``test.jsonl``. threads: of every process.
-    max_response, max_prompt: tokens.
+    base: Hugging Face folder with ``train.jsonl`` and ``test.jsonl``. max_response, max_prompt:
+    tokens. threads: of every process. clock: "wall", or "cpu" for the time that a process computed.
     """
 
     base: str
@@ -27,6 +29,7 @@ class PeerBench:
     max_prompt: int = 128
     verifier: str = "math"
     threads: int = 1
+    clock: Literal["wall", "cpu"] = "wall"
     # The settings of examples/run_cvpo_tiny.sh --algorithm grpo.
     lr: float = 1e-4
     weight_decay: float = 0.0
@@ -41,6 +44,10 @@ class PeerBench:
     def responses(self) -> int:
         """Of one step, over all processes."""
         return self.prompts * self.samples
+
+    @property
+    def read_clock(self) -> Callable[[], float]:
+        return time.process_time if self.clock == "cpu" else time.perf_counter
 
     @property
     def require_value(self) -> bool:

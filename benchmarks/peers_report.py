@@ -158,9 +158,9 @@ def report(
     """The section of docs/performance.md."""
     seeds = len({t.seed for t in trainings})
     lines = [
-        f"{machine}; {versions}; fp32, {bench.threads} thread(s) a process, {bench.prompts} "
-        f"prompts x {bench.samples} samples, {bench.steps} steps, {seeds} seed(s). Median of the "
-        "rounds, in brackets the least and the largest:",
+        f"{machine}; {versions}; fp32, {bench.threads} thread(s) a process, {bench.clock} clock, "
+        f"{bench.prompts} prompts x {bench.samples} samples, {bench.steps} steps, {seeds} seed(s). "
+        "Seconds and ratios: median of the turns, in brackets the least and the largest.",
         "",
         *speed_table(bench, trainings),
         "",

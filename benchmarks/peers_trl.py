@@ -147,7 +147,7 @@ def main() -> None:
         args=settings_of(assignment),
         train_dataset=questions(bench.base),
     )
-    player = Player(assignment.address, assignment.contender.name)
+    player = Player(assignment.address, assignment.contender.name, bench.read_clock)
     trainer.add_callback(TakeTurns(player))
     trainer.train()
     player.close()

@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,7 @@ _LAST_LINES = 30
 class Player:
     """The worker's end, one in every process: ``begin`` and ``end`` around each step."""
 
-    def __init__(
-        self, address: str, name: str, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, address: str, name: str, clock: Callable[[], float]) -> None:
         """Connect, which says that the process is ready for its first step."""
         self._line = _Line(socket.socket(socket.AF_UNIX))
         self._line.connect(address)

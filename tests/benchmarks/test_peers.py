@@ -263,6 +263,7 @@ def test_our_half_from_the_command_line(tiny_model: Callable[[str], Path], tmp_p
     [
         ("--steps 3 --turn 2", "the first turn is not counted"),
         ("--processes 3", "must be divisors of --prompts"),
+        ("--seeds 1 2 1", "--seeds names one twice"),
         ("--samples 0", "--samples must be at least 1"),
         ("--base .", "has no config.json"),
         ("--output .", "holds something already"),
