@@ -4,8 +4,8 @@
 megatron.core names the device "cuda" in its source. On a machine without a GPU ``install()`` puts
 stand-ins under ``torch.cuda`` and ``cuda_is_cpu()`` redirects the tensors that Megatron creates.
 On any machine ``install()`` also mends two faults of the distributed optimizer's checkpoint loader,
-and ties the checkpoint writer's helper process to its trainer; ``count_bucket_padding`` mends a
-fault of its checkpoint writer.
+ties the checkpoint writer's helper process to its trainer, and offers a faster rotation of packs;
+``count_bucket_padding`` mends a fault of its checkpoint writer.
 Each patch says what breaks without it; tests/megatron/test_cpu_patches.py tells when one can go.
 """
 
@@ -183,6 +183,28 @@ def _end_writer_with_trainer() -> None:
     filesystem_async._get_write_results_queue = results_queue
 
 
+def _offer_packed_rope() -> None:
+    """Put our rotation of packs where Megatron looks for Transformer Engine's, if that is missing.
+
+    Its own loops over the sequences of a pack in every layer; ``rope.py`` says what that costs.
+    """
+    from megatron.core.models.common.embeddings import rope_utils
+
+    from megacurl.megatron.rope import rotate_packed
+
+    if rope_utils.fused_apply_rotary_pos_emb_thd is None:
+        rope_utils.fused_apply_rotary_pos_emb_thd = rotate_packed
+
+
+def has_packed_rope() -> bool:
+    """Whether Megatron's fused rotation of packs is ours."""
+    from megatron.core.models.common.embeddings import rope_utils
+
+    from megacurl.megatron.rope import rotate_packed
+
+    return rope_utils.fused_apply_rotary_pos_emb_thd is rotate_packed
+
+
 def count_bucket_padding(ddp: Any) -> None:
     """Let the distributed optimizer's checkpoint writer find parameters behind a padded bucket.
 
@@ -204,3 +226,4 @@ def install() -> None:
         _stand_in_for_cuda()
     _mend_adam_step()
     _end_writer_with_trainer()
+    _offer_packed_rope()

@@ -159,5 +159,5 @@ def transformer_config(
         masked_softmax_fusion=False,
         bias_dropout_fusion=False,
         bias_activation_fusion=False,
-        apply_rope_fusion=False,
+        apply_rope_fusion=cpu.has_packed_rope(),
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,24 @@ def test_megatron_still_names_cuda() -> None:
     assert 'device="cuda"' in inspect.getsource(schedules)
     assert "device='cuda'" in inspect.getsource(clip_grads)
     assert "torch.cuda.FloatTensor" in inspect.getsource(distrib_optimizer)
+
+
+def slot_of_packed_rope(config: Config) -> tuple[bool, bool]:
+    """Whether our rotation is in Megatron's slot, and whether a model is built to use it."""
+    jobs.enter(config)
+    network = build_model("actor", config.model.hf_checkpoint, config.model, config.parallel)
+    return cpu.has_packed_rope(), network.config.apply_rope_fusion
+
+
+def test_megatron_still_loops_over_the_sequences_of_a_pack(
+    world: Callable[[int], World], tiny_model: Callable[[str], Path]
+) -> None:
+    from megatron.core.models.common.embeddings import rope_utils
+
+    assert "torch.split(t, seqlens)" in inspect.getsource(rope_utils._apply_rotary_pos_emb_thd)
+    config = jobs.settings(tiny_model("qwen2-tied"))
+    has_te = importlib.util.find_spec("transformer_engine") is not None
+    assert world(1).run(slot_of_packed_rope, config) == [(not has_te, not has_te)]
 
 
 def step_tensors_of_loader() -> tuple[bool, str]:
