@@ -1,10 +1,9 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Random packed batches, the disturbances no packed function may notice, and the value path."""
+"""A packed batch of every kind of response, and the value path."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from megacurl.algorithms.advantages import critic_targets, whiten_advantages
 from megacurl.algorithms.estimators.registry import get_estimator
-from megacurl.algorithms.moments import Moments
 from megacurl.algorithms.responses import Responses
 from megacurl.config.schema import AlgorithmConfig
 
@@ -43,12 +41,6 @@ class Batch:
 # A long, a one-token, an empty, an all-masked (index 3) and ordinary sequences.
 LENGTHS = (23, 1, 0, 4, 9, 2, 16)
 ALL_MASKED = 3
-CUTS: tuple[list[list[int]], ...] = (
-    [[0, 1, 2, 3, 4, 5, 6]],
-    [[0], [1], [2], [3], [4], [5], [6]],
-    [[6, 5, 4], [3, 2], [1, 0]],
-    [[2], [0, 3, 6], [1, 4, 5]],
-)
 
 
 def make_batch(seed: int = 0) -> Batch:
@@ -72,7 +64,6 @@ def advantages_and_targets(
     config: AlgorithmConfig,
     *,
     lam_critic: float | None = None,
-    merge_moments: Callable[[Moments], Moments] | None = None,
     **more: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """GAE advantages, whitened where the config says so, and the critic's targets."""
@@ -87,6 +78,6 @@ def advantages_and_targets(
     )
     advantages = get_estimator("gae").estimate(responses, config)
     return (
-        whiten_advantages(advantages, mask, config, merge_moments=merge_moments),
+        whiten_advantages(advantages, mask, config),
         critic_targets(responses, config, lam_critic=lam_critic),
     )

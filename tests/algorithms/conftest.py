@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from megacurl import ops
 
@@ -16,3 +17,10 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.skip("the compiled operators are not built")
     with ops.using("auto" if request.param == "operators" else "reference"):
         yield
+
+
+@pytest.fixture
+def dtype(implementation: None, request: pytest.FixtureRequest) -> torch.dtype:
+    """float32 for the operators, which take nothing wider; float64 for the references."""
+    name = request.node.callspec.params["implementation"]
+    return torch.float32 if name == "operators" else torch.float64

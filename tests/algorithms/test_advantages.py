@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""The composition: lambdas, truncation, KL, whitening, and CVPO's weights."""
+"""The composition: lambdas, truncation, and CVPO's weights."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from megacurl.algorithms.advantages import (
     trajectory_weights,
 )
 from megacurl.algorithms.gae import gae, length_adaptive_lambda, place_outcome
-from megacurl.algorithms.moments import Moments
 from megacurl.algorithms.packed import valid_lengths
 from megacurl.algorithms.truncation import overlong_filter, truncation_bootstrap
 from megacurl.config.schema import AlgorithmConfig, CVPOConfig
 from tests.algorithms.batches import (
-    CUTS,
     LENGTHS,
     Batch,
     advantages_and_targets,
@@ -93,47 +91,6 @@ def test_filtered_responses_leave_every_quantity() -> None:
     assert bool((returns[~mask] == 0).all())
 
 
-def test_kl_penalty_lowers_rewards_of_sampled_tokens() -> None:
-    batch = make_batch()
-    penalty = batch.poisoned(noise(batch, 5).abs())
-    config = replace(CVPO, lam_critic=1.0)
-    _, returns = run(batch, noise(batch, 1), config, kl_penalty=penalty)
-    _, plain = run(batch, noise(batch, 1), config)
-    for b, (p, d, m) in enumerate(
-        zip(penalty.split(batch.lengths), (plain - returns).split(batch.lengths),
-            batch.mask.split(batch.lengths), strict=True)
-    ):  # fmt: skip
-        if m.any():
-            assert float(d[m][0]) == pytest.approx(float(p[m].sum()), rel=1e-9), b
-
-
-@pytest.mark.parametrize("kind", ["sample", "population"])
-@pytest.mark.parametrize("cut", CUTS)
-def test_whitening_does_not_depend_on_the_ranks(kind: str, cut: list[list[int]]) -> None:
-    batch = make_batch()
-    values = noise(batch, 1)
-    config = replace(CVPO, whiten_advantages=kind)
-    whole, _ = run(batch, values, config)
-    raw, _ = run(batch, values, CVPO)
-    valid = raw[batch.mask]
-    std = valid.std(correction=int(kind == "sample"))
-    torch.testing.assert_close(whole[batch.mask], (valid - valid.mean()) / std, rtol=1e-6, atol=0)
-    merged = Moments.merge_all(
-        Moments.of(y, part.mask) for part, (y,) in (batch.part(sequences, raw) for sequences in cut)
-    )
-    for sequences in cut:
-        part, (v, expected) = batch.part(sequences, values, whole)
-        found, _ = advantages_and_targets(
-            v,
-            OUTCOME[sequences],
-            part.mask,
-            part.cu_seqlens,
-            config,
-            merge_moments=lambda _: merged,
-        )
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
-
-
 def test_weights_multiply_advantages_and_nothing_else() -> None:
     batch = make_batch()
     advantages, returns = run(batch, noise(batch, 1), CVPO)
@@ -152,20 +109,6 @@ def test_both_weights_off_is_vapo() -> None:
     off = CVPOConfig(use_w_s=False, use_w_d=False)
     w_s, w_d = trajectory_weights(SPREAD, GROUP, OUTCOME > 0, None, off)
     assert w_s.tolist() == w_d.tolist() == [1.0] * 7
-
-
-def test_weights_follow_the_trajectory_not_its_place() -> None:
-    generator = torch.Generator().manual_seed(0)
-    spread, w_d = torch.rand(2, 64, generator=generator, dtype=torch.float64)
-    group = torch.randint(0, 9, (64,), generator=generator)
-    correct = torch.rand(64, generator=generator) > 0.5
-    config = CVPOConfig(normalize_w=True)
-    w_s, same = trajectory_weights(spread, group, correct, w_d, config)
-    assert torch.equal(same, w_d)
-    for _ in range(5):
-        p = torch.randperm(64, generator=generator)
-        again = trajectory_weights(spread[p], group[p], correct[p], w_d[p], config)
-        assert torch.equal(again[0], w_s[p]) and torch.equal(again[1], w_d[p])
 
 
 def test_normalised_weights_have_mean_one() -> None:

@@ -1,5 +1,5 @@
 # Copyright 2026 The MegaCURL Authors. SPDX-License-Identifier: Apache-2.0
-"""Group advantages: invariances, degenerate groups, and what is refused."""
+"""Group advantages: degenerate groups, the scale of rewards, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,25 +19,6 @@ RULES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def batch(seed: int) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    group = torch.randint(0, 9, (64,), generator=generator) * 1000 - 3
-    return torch.randn(64, generator=generator), group
-
-
-@pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("seed", range(5))
-def test_order_changes_no_bit_and_groups_sum_to_zero(name: str, seed: int) -> None:
-    rewards, group = batch(seed)
-    found = RULES[name](rewards, group)
-    order = torch.randperm(64, generator=torch.Generator().manual_seed(seed + 100))
-    assert torch.equal(RULES[name](rewards[order], group[order]), found[order])
-    for g in group.unique():
-        assert float(found[group == g].sum()) == pytest.approx(0, abs=1e-9)
-        alone = RULES[name](rewards[group == g], group[group == g])
-        assert torch.equal(alone, found[group == g])
-
-
 @pytest.mark.parametrize("name", RULES)
 def test_equal_rewards_and_single_responses_have_no_advantage(name: str) -> None:
     # 0.1 has no exact mean over three; a rounded one would be blown up by the tiny std.
@@ -45,15 +26,6 @@ def test_equal_rewards_and_single_responses_have_no_advantage(name: str) -> None
     group = torch.tensor([0, 0, 0, 1, 2, 2])
     assert RULES[name](rewards, group).tolist() == [0.0] * 6
     assert RULES[name](rewards[:0], group[:0]).tolist() == []
-
-
-def test_rloo_is_the_distance_to_the_others() -> None:
-    rewards, group = batch(3)
-    found = rloo_advantages(rewards, group)
-    for i in range(64):
-        others = [j for j in range(64) if group[j] == group[i] and j != i]
-        expected = float(rewards[i] - rewards[others].mean()) if others else 0.0
-        assert float(found[i]) == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 def test_standardised_groups_do_not_see_the_scale_of_rewards() -> None:

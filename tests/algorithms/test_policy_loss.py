@@ -12,7 +12,7 @@ from torch import Tensor
 from megacurl.algorithms.aggregation import global_denominators, token_coefficients
 from megacurl.algorithms.packed import expand, segment_mean, valid_lengths
 from megacurl.algorithms.policy_loss import PolicyStats, policy_loss
-from tests.algorithms.batches import CUTS, Batch, make_batch, noise
+from tests.algorithms.batches import Batch, make_batch, noise
 
 CLIP = {"eps_clip": 0.2, "eps_clip_high": 0.28}
 
@@ -35,27 +35,6 @@ def run(
         **{**CLIP, **options},
     )
     return loss, torch.autograd.grad(loss, log_probs)[0], stats
-
-
-@pytest.mark.parametrize("dual_clip", [None, 3.0])
-def test_equals_the_min_formula_and_its_autograd(dual_clip: float | None) -> None:
-    batch = make_batch()
-    old, adv = noise(batch, 1), noise(batch, 2)
-    new = (old + 2 * noise(batch, 3)).requires_grad_()
-    coefs = torch.where(batch.mask, noise(batch, 4).abs(), 0.0)
-    loss, _ = policy_loss(
-        batch.poisoned(new), batch.poisoned(old), batch.poisoned(adv), batch.mask, coefs,
-        dual_clip=dual_clip, **CLIP,
-    )  # fmt: skip
-    ratio = (new - old).exp()
-    expected = -torch.minimum(ratio * adv, ratio.clamp(0.8, 1.28) * adv)
-    if dual_clip is not None:
-        expected = torch.where(adv < 0, torch.minimum(expected, -dual_clip * adv), expected)
-    expected_loss = (expected * coefs)[batch.mask].sum()
-    torch.testing.assert_close(loss, expected_loss)
-    found, wanted = (torch.autograd.grad(x, new)[0] for x in (loss, expected_loss))
-    torch.testing.assert_close(found, wanted)
-    assert bool((found[~batch.mask] == 0).all())
 
 
 def test_only_the_harmful_side_of_each_range_is_clipped() -> None:
@@ -172,24 +151,3 @@ def test_the_ratio_of_a_response_gives_the_gradient_of_the_whole_formula() -> No
     torch.testing.assert_close(loss, expected)
     found, wanted = (torch.autograd.grad(x, log_probs)[0] for x in (loss, expected))
     torch.testing.assert_close(found, wanted)
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_the_ratio_of_a_response_is_the_same_in_every_cut(cut: list[list[int]]) -> None:
-    batch = make_batch()
-    tokens = (0.3 * noise(batch, 2) + noise(batch, 1), noise(batch, 1), noise(batch, 3))
-    whole = sequence_loss(batch, *tokens, batch)
-    parts = [batch.part(sequences, *tokens) for sequences in cut]
-    torch.testing.assert_close(sum(sequence_loss(p, *x, batch) for p, x in parts), whole)
-
-
-def test_token_weights_scale_losses_and_nothing_at_masked_positions() -> None:
-    batch = make_batch()
-    old, advantages, coefficients = noise(batch, 1), noise(batch, 2), batch.mask.double()
-    log_probs = (old + 0.1 * noise(batch, 3)).requires_grad_()
-    plain, _ = policy_loss(log_probs, old, advantages, batch.mask, coefficients, **CLIP)
-    weights = batch.poisoned(torch.full_like(old, 0.5))
-    half, _ = policy_loss(
-        log_probs, old, advantages, batch.mask, coefficients, token_weights=weights, **CLIP
-    )
-    torch.testing.assert_close(half, plain / 2)

@@ -11,8 +11,19 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from megacurl import ops
+from megacurl.algorithms.advantages import apply_weights
+from megacurl.algorithms.gae import gae
+from megacurl.algorithms.policy_loss import policy_loss
+from megacurl.algorithms.softmax_parts import softmax_grad, softmax_sums
+from megacurl.algorithms.stochasticity import (
+    group_mean_spread,
+    stochasticity_weight,
+    value_spread,
+)
+from megacurl.algorithms.value_loss import value_loss
 from tests.ops.batches import Ragged
 
 pytestmark = pytest.mark.skipif(not ops.is_built(), reason="the operators are not built")
@@ -170,3 +181,40 @@ def test_wrong_arguments_are_named(name: str, position: int, wrong: Any, message
     arguments[position] = wrong
     with pytest.raises(RuntimeError, match=message):
         getattr(OPS, name)(*arguments)
+
+
+class Called(TorchDispatchMode):
+    """Collects the names of the operators that run inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        namespace, _, name = func.name().partition("::")
+        if namespace == "megacurl":
+            self.names.add(name.partition(".")[0])
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_formulas_run_on_the_operators() -> None:
+    """In the types of training; otherwise the property tests would compare references."""
+    batch = Ragged.of("random", (5, 0, 40))
+    cu, mask = batch.cu_seqlens(), batch.valid
+    x, coefficients = batch.noise(), torch.ones(batch.tokens)
+    correct, group = torch.tensor([True, False, True]), torch.tensor([0, 0, 1])
+    logits, targets = torch.randn(3, 37), torch.tensor([3, 36, 0])
+    with ops.using("auto"), Called() as called:
+        advantages, returns = gae(x, coefficients * 0, mask, cu, gamma=1.0, lam=0.9)
+        spread = value_spread(x, mask, cu)
+        mean = group_mean_spread(spread, group, correct)
+        w_s = stochasticity_weight(
+            spread, mean, correct, alpha_p=0.3, alpha_n=0.3, lambda_p=50.0, lambda_n=50.0
+        )
+        weighted = apply_weights(advantages, w_s, None, cu)
+        policy_loss(x, x, weighted, mask, coefficients, eps_clip=0.2, eps_clip_high=0.28)
+        value_loss(x, returns, x, mask, coefficients, value_clip=0.2)
+        top, total, *_ = softmax_sums(logits, targets, 1.0)
+        one = torch.ones(3)
+        softmax_grad(logits, targets, 1.0, top + total.log(), one, one, one)
+    assert called.names == set(ops.NAMES)
