@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 _FORKSERVER = multiprocessing.get_context("forkserver")
@@ -29,10 +30,8 @@ class Finished:
 
 def run_command(argv: list[str], outputs: Path, timeout_s: float = 120.0) -> Finished:
     """``megacurl ARGV`` to its end; stdout and stderr go to files in the folder ``outputs``."""
-    outputs.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    process = _FORKSERVER.Process(target=_main, args=(argv, str(outputs)))
-    process.start()
+    process = start_command(argv, outputs)
     process.join(timeout_s)
     if process.is_alive():
         process.kill()
@@ -42,6 +41,14 @@ def run_command(argv: list[str], outputs: Path, timeout_s: float = 120.0) -> Fin
         code = process.exitcode
     out, err = ((outputs / name).read_text() for name in ("stdout", "stderr"))
     return Finished(code, out, err, time.monotonic() - started)
+
+
+def start_command(argv: list[str], outputs: Path) -> BaseProcess:
+    """``megacurl ARGV`` at its beginning; the caller joins or kills it."""
+    outputs.mkdir(parents=True, exist_ok=True)
+    process = _FORKSERVER.Process(target=_main, args=(argv, str(outputs)))
+    process.start()
+    return process
 
 
 def _main(argv: list[str], outputs: str) -> None:
