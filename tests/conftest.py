@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -59,3 +61,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
         return made[kind]
 
     return of_kind
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The base model of examples/run_cvpo_tiny.sh; half a minute, at its first use."""
+    folder = tmp_path_factory.mktemp("tiny") / "base"
+    root = Path(__file__).parents[1]
+    script = root / "examples" / "models" / "make_tiny_base.py"
+    subprocess.run([sys.executable, script, "--output", folder], check=True, cwd=root)
+    return folder

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from megatron.core import parallel_state
 from torch import Tensor
 
-from megacurl.config.load import resolve_defaults
+from megacurl.config.load import parse_train, resolve_defaults
+from megacurl.config.plan import plan_run
 from megacurl.config.schema import Config
 from megacurl.diagnostics import diagnose
 from megacurl.experience import make_experience
@@ -270,6 +271,13 @@ def run_training(config: Config) -> None:
         train(run)
     finally:
         run.close()
+
+
+def train_command(argv: list[str]) -> None:
+    """``megacurl train ARGV`` in the world that exists: parsed, checked against it, and run."""
+    config = parse_train(argv).settings
+    plan_run(config, dist.get_world_size())
+    run_training(config)
 
 
 def score_export(config: Config, folder: Path) -> list[tuple[int, ...]]:

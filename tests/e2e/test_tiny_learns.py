@@ -7,8 +7,6 @@ The settings are those of examples/run_cvpo_tiny.sh with fewer steps.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,16 +20,6 @@ from megacurl.evaluation.result import EvalResult
 from megacurl.observe.sinks.jsonl import read_rows
 from tests import jobs
 from tests.world import World
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "base"
-    script = ROOT / "examples" / "models" / "make_tiny_base.py"
-    subprocess.run([sys.executable, script, "--output", folder], check=True, cwd=ROOT)
-    return folder
 
 
 def config_of(base: Path, run_dir: Path, **flat: Any) -> Config:
@@ -69,9 +57,9 @@ SEEDS = [int(seed) for seed in os.environ.get("MEGACURL_TEST_SEEDS", "1").split(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_held_out_accuracy_rises(
-    world: Callable[[int], World], base: Path, tmp_path: Path, seed: int
+    world: Callable[[int], World], tiny_base: Path, tmp_path: Path, seed: int
 ) -> None:
-    config = config_of(base, tmp_path / "run", seed=seed)
+    config = config_of(tiny_base, tmp_path / "run", seed=seed)
     world(1).run(jobs.run_training, config)
     before, after = held_out(tmp_path / "run", 0), held_out(tmp_path / "run", 22)
     assert after.accuracy - before.accuracy >= 0.25
@@ -107,12 +95,12 @@ def check_export(
 
 
 def test_coin_flips_teach_nothing(
-    world: Callable[[int], World], base: Path, tmp_path: Path
+    world: Callable[[int], World], tiny_base: Path, tmp_path: Path
 ) -> None:
     """Same run, rewards by chance; the evaluation is judged by the real verifier afterwards."""
-    config = config_of(base, tmp_path / "run", verifier="coin_flip")
+    config = config_of(tiny_base, tmp_path / "run", verifier="coin_flip")
     world(1).run(jobs.run_training, config)
-    judged = config_of(base, tmp_path / "unused")
-    (before,) = world(1).run(jobs.score_export, judged, base)[0]
+    judged = config_of(tiny_base, tmp_path / "unused")
+    (before,) = world(1).run(jobs.score_export, judged, tiny_base)[0]
     (after,) = world(1).run(jobs.score_export, judged, tmp_path / "run" / "hf")[0]
     assert (sum(after) - sum(before)) / (8 * len(before)) < 0.05

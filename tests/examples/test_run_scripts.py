@@ -6,9 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,84 +14,14 @@ import pytest
 from megacurl.config.load import parse_train, resolve_defaults
 from megacurl.config.presets import PRESETS
 from megacurl.data.rows import DAPO_INSTRUCTION
+from tests.examples.bench import ROOT, Bench
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("run_cvpo_tiny", "run_cvpo_smollm2_135m", "run_cvpo_qwen2.5_7b")
 
-RECORDER = """#!/usr/bin/env bash
-printf '%s\\0' "$@" >"$RECORD_ARGUMENTS"
-env >"$RECORD_ENVIRONMENT"
-"""
 SLEEPER = """#!/usr/bin/env bash
 echo $$ >"$SLEEPER_PID"
 exec sleep 60
 """
-
-
-@dataclass
-class Bench:
-    """A folder to run scripts in, with a torchrun that records what it is given."""
-
-    folder: Path
-    model: Path
-    environment: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        (self.folder / "bin").mkdir()
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"},
-            "PATH": ":".join(
-                [str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
-            ),
-            "PYTHONPATH": str(ROOT),
-            "MEGACURL_SKIP_SETUP": "1",
-            "RECORD_ARGUMENTS": str(self.folder / "arguments"),
-            "RECORD_ENVIRONMENT": str(self.folder / "environment"),
-            "SLEEPER_PID": str(self.folder / "pid"),
-        }
-        self.put("torchrun", RECORDER)
-
-    def put(self, name: str, text: str) -> None:
-        """Place an executable first on PATH."""
-        path = self.folder / "bin" / name
-        path.write_text(text, "utf-8")
-        path.chmod(0o755)
-
-    def command(self, script: str, *flags: str) -> list[str]:
-        """Return the command line of a script."""
-        return ["bash", str(ROOT / "examples" / f"{script}.sh"), *flags]
-
-    def run(self, script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a script to its end."""
-        return subprocess.run(
-            self.command(script, *flags),
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    def tiny(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        """Run the tiny example on a base that is already there."""
-        return self.run("run_cvpo_tiny", "--base", str(self.model), *flags)
-
-    @property
-    def launched(self) -> bool:
-        """Whether torchrun was reached."""
-        return (self.folder / "arguments").exists()
-
-    def recorded(self) -> tuple[list[str], list[str]]:
-        """Return torchrun's own arguments and those of ``megacurl train``."""
-        arguments = (self.folder / "arguments").read_text("utf-8").split("\0")[:-1]
-        at = arguments.index("-m")
-        assert arguments[at : at + 3] == ["-m", "megacurl", "train"]
-        return arguments[:at], arguments[at + 3 :]
-
-    def recorded_environment(self) -> dict[str, str]:
-        """Return the environment that torchrun was started in."""
-        lines = (self.folder / "environment").read_text("utf-8").splitlines()
-        return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 @pytest.fixture
@@ -116,12 +44,6 @@ def values_of(arguments: list[str], flag: str) -> list[list[str]]:
     return found
 
 
-def processes(bench: Bench) -> int:
-    """Return the number of processes that torchrun was asked for."""
-    own, _ = bench.recorded()
-    return int(own[own.index("--nproc-per-node") + 1])
-
-
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
@@ -137,7 +59,7 @@ def test_process_count_is_tp_times_pp_times_dp(
 ) -> None:
     result = bench.tiny(*flags)
     assert result.returncode == 0, result.stderr
-    assert processes(bench) == expected
+    assert bench.processes == expected
     own, passed_on = bench.recorded()
     assert "--standalone" in own
     assert not any("data-parallel-size" in argument for argument in passed_on)
