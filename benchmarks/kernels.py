@@ -37,7 +37,7 @@ from megacurl.algorithms.gae import decoupled_gae, length_adaptive_lambda
 from megacurl.algorithms.policy_loss import policy_loss
 from megacurl.algorithms.stochasticity import value_spread
 from megacurl.algorithms.value_loss import value_loss
-from peer_environment import peer_python
+from peer_environment import PEERS, make_environment
 from timing import best, peak_memory
 
 SIZES = {"small": (64, 512), "full": (4096, 6144)}
@@ -225,7 +225,7 @@ def main() -> None:
         raise SystemExit(f"the operators are not built for {arguments.device}; megacurl doctor")
     if arguments.peers and arguments.device != "cpu":
         parser.error("--peers compares on the CPU: verl's environment holds torch's CPU build")
-    peers = peer_python("functions", arguments.peers) if arguments.peers else None
+    peers = arguments.peers and make_environment(arguments.peers, PEERS / "functions.txt")
     for size in SIZES if arguments.size == "both" else [arguments.size]:
         measure(size, arguments.device, peers)
 

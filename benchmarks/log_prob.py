@@ -33,7 +33,7 @@ from log_prob_case import Result, Shape, measure
 from megacurl import ops
 from megacurl.algorithms.logits import entropy_from_logits, log_probs_from_logits
 from megacurl.megatron.log_prob import vocab_parallel_log_prob
-from peer_environment import peer_python
+from peer_environment import PEERS, make_environment
 
 VARIANTS = ("unfused", "fused", "reference")
 HERE = Path(__file__).resolve().parent
@@ -114,7 +114,7 @@ def main() -> None:
     shape = Shape(given.tokens, given.hidden, given.vocab, given.chunk)
     logits = 4 * shape.tokens * shape.vocab / 2**20
     threads = torch.get_num_threads()
-    peers = peer_python("functions", given.peers) if given.peers else None
+    peers = given.peers and make_environment(given.peers, PEERS / "functions.txt")
     print(f"{shape}, float32, {threads} threads; all logits are {logits:.0f} MB")
     print(f"{'':<12}{'forward':>36}{'with backward':>36}")
     first: tuple[str, Result] | None = None

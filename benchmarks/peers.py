@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from peers_env import make_environment
+from peer_environment import PEERS, make_environment
 from peers_plan import LABELS, Assignment, Contender, PeerBench, Step, Training
 from peers_report import report
 from peers_turns import Team, listen
@@ -230,7 +230,7 @@ def main() -> None:
     libraries = [only] if only else list(LABELS)
     pythons = {"megacurl": Path(sys.executable)}
     if "trl" in libraries:
-        pythons["trl"] = make_environment(environment)
+        pythons["trl"] = make_environment(environment, PEERS / "trl.txt")
     output.mkdir(parents=True, exist_ok=True)
     bench = PeerBench(base=str((base or make_base(output / "base")).resolve()), **chosen)
     contenders = [Contender(library, count) for count in processes for library in libraries]

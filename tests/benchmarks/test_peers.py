@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-import peers_env
-from peers_env import make_environment
+from peer_environment import PEERS, make_environment
 from peers_megacurl import config_of
 from peers_plan import Assignment, Contender, PeerBench, Step, Training
 from peers_report import Noise, curve_table, ratios, report, speed_table, verdicts, windows
@@ -146,25 +145,24 @@ def test_the_environment_is_made_once_and_anew_for_other_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requirements, folder = tmp_path / "requirements.txt", tmp_path / "env"
-    monkeypatch.setattr(peers_env, "REQUIREMENTS", requirements)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("MEGACURL_TORCH_INDEX", raising=False)
     requirements.write_text("# nothing\n")
-    python = make_environment(folder)
+    python = make_environment(folder, requirements)
     assert subprocess.run([python, "-c", "import pip"]).returncode == 0
     (folder / "mark").touch()
-    assert make_environment(folder) == python
+    assert make_environment(folder, requirements) == python
     assert (folder / "mark").exists()
     requirements.write_text("a-package-that-no-folder-holds==1.0\n")
     with pytest.raises(RuntimeError, match=r"a-package-that-no-folder-holds.*\nfailed: "):
-        make_environment(folder)
+        make_environment(folder, requirements)
     assert not (folder / "mark").exists()
 
 
 def test_an_environment_in_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(RuntimeError, match="holds something else; name another folder"):
-        make_environment(tmp_path)
+        make_environment(tmp_path, PEERS / "trl.txt")
     assert (tmp_path / "thesis.tex").exists()
 
 
@@ -173,7 +171,7 @@ def test_every_requirement_is_pinned_and_the_shared_ones_are_ours() -> None:
         lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
         return dict(line.split("==") for line in lines)  # a line without a pin is an error here
 
-    theirs, ours = pins(peers_env.REQUIREMENTS), pins(ROOT / "constraints.txt")
+    theirs, ours = pins(PEERS / "trl.txt"), pins(ROOT / "constraints.txt")
     assert theirs["trl"].startswith("1.16.")
     for name in ("torch", "transformers", "tokenizers", "math-verify"):
         assert theirs[name] == ours[name], name
