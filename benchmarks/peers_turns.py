@@ -21,6 +21,7 @@ from peers_plan import Contender, Step
 
 _LOOK_AFTER = 1.0  # seconds of silence after which the other side is looked after
 _LAST_LINES = 30
+_LAST_WAIT = 300.0  # seconds to save the trained model and leave
 
 
 class Player:
@@ -105,8 +106,12 @@ class Team:
         return tuple(max(same, key=lambda step: step.seconds) for same in zip(*taken, strict=True))
 
     def finish(self) -> None:
-        """Wait for its end. Raises RuntimeError if it fails."""
-        if self._process.wait() != 0:
+        """Wait for its end. Raises RuntimeError if it fails, or does not come to one."""
+        try:
+            code = self._process.wait(_LAST_WAIT)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{self.contender.label}: trained, but does not end") from None
+        if code != 0:
             raise self._failure()
         self._leave()
 
