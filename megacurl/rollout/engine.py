@@ -355,13 +355,14 @@ class RolloutEngine(ABC):
     @abstractmethod
     def _generate(self, requests: Sequence[Request], control: GenerateControl) -> list[Sample]: ...
 
-    @abstractmethod
     def _score(
         self,
         prompt_ids: Sequence[Sequence[int]],
         completion_ids: Sequence[Sequence[int]],
         temperature: float,
-    ) -> list[list[float]]: ...
+    ) -> list[list[float]]:
+        """For an engine that has ``scoring`` among its capabilities."""
+        raise NotImplementedError
 
     @abstractmethod
     def _drop_caches(self) -> None: ...

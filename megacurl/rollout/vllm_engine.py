@@ -152,14 +152,6 @@ class VLLMEngine(InProcessEngine):
         vllm_loop.check_temperatures(requests)
         return vllm_loop.generate(self._vllm, requests, control, self._eos, self.weight_version)
 
-    def _score(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        completion_ids: Sequence[Sequence[int]],
-        temperature: float,
-    ) -> list[list[float]]:
-        raise AssertionError("not among the capabilities")
-
     def _drop_caches(self) -> None:
         # Keys and values of the prefix cache were computed with the weights of their time.
         if not self._vllm.reset_prefix_cache():

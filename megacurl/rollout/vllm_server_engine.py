@@ -248,14 +248,6 @@ class VLLMServerEngine(ConfiguredEngine):
 
         return sample
 
-    def _score(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        completion_ids: Sequence[Sequence[int]],
-        temperature: float,
-    ) -> list[list[float]]:
-        raise AssertionError("not among the capabilities")
-
     # ---- pause, memory, weights -----------------------------------------------------------
 
     def _drop_caches(self) -> None:
