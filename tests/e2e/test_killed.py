@@ -93,8 +93,9 @@ class Course:
         return self.run_dir / "checkpoints" / f"step_{step:06d}"
 
     def state(self, step: int) -> dict[str, Any]:
-        """Cursor, tracker, bank and counters after ``step`` steps."""
+        """Cursor, tracker, bank and counters after ``step`` steps; not what time they took."""
         state: dict[str, Any] = json.loads((self.checkpoint(step) / "run.json").read_text())
+        assert state.pop("compute")["total"] > 0
         return state
 
     def batch(self, step: int) -> list[dict[str, Any]]:
