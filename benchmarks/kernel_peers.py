@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from verl.trainer.ppo.core_algos import (  # type: ignore[import-not-found]
     compute_gae_advantage_return,
     compute_policy_loss_vanilla,
@@ -26,7 +27,7 @@ from timing import best, peak_memory
 
 def pad(packed: Tensor, cu_seqlens: Tensor) -> Tensor:
     """[tokens] -> [responses, longest], zeros where there is none."""
-    return torch.nested.nested_tensor_from_jagged(packed, cu_seqlens.long()).to_padded_tensor(0.0)
+    return pad_sequence(packed.split(cu_seqlens.diff().tolist()), batch_first=True)
 
 
 def contenders(batch: dict[str, Tensor]) -> dict[str, Callable[[], Any]]:
