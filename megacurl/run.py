@@ -77,7 +77,7 @@ class Run:
         self.drift, self.compute = Drift(), ComputeMeter(grid.world_size)
         if self.resumed:
             self._restore(self.resumed, state)
-        self._told_lost: set[str] = set()
+        self.lost_servers: dict[str, str] = {}
         self._start_engine()
         # Last, so that a start that fails leaves nothing behind.
         self._open_outputs()
@@ -188,14 +188,23 @@ class Run:
     def rollout(self) -> Rollout:
         """What this step trains on; collective."""
         rollout = self.rollouts(self.step)
-        self._tell_lost_servers()
+        self._look_for_lost_servers()
         return rollout
 
-    def _tell_lost_servers(self) -> None:
-        for url, reason in self.engine.lost.items():
-            if url not in self._told_lost:
+    def _look_for_lost_servers(self) -> None:
+        """Agree on the servers that any rank has lost, and tell of new ones; collective.
+
+        What follows from a loss must follow on all ranks, and each sees its own requests only.
+        """
+        if not self.engine.is_client:
+            return
+        lost: dict[str, str] = {}
+        for found in self.grid.gather_objects(self.engine.lost):
+            lost = found | lost
+        for url, reason in lost.items():
+            if url not in self.lost_servers:
                 self.progress.note(f"rollout server lost: {reason}")
-        self._told_lost = set(self.engine.lost)
+        self.lost_servers = lost
 
     def _generate(self, prompts: Sequence[EncodedPrompt], step: int) -> list[list[Judged]]:
         return self.generator(
@@ -215,9 +224,9 @@ class Run:
     def hand_over(self, *, trained: bool) -> None:
         """Give the engine the policy, unless it holds this one already; collective."""
         self.version += trained
-        if trained or self.config.rollout.rollout_engine_sleep or self.engine.lost:
+        if trained or self.config.rollout.rollout_engine_sleep or self.lost_servers:
             self.sync(self.version)
-            self._tell_lost_servers()
+            self._look_for_lost_servers()
 
     @property
     def parts(self) -> dict[str, Any]:
