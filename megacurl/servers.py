@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from pathlib import Path
-
-import httpx2
 
 from megacurl.config.errors import ConfigError
 from megacurl.config.schema import Config
 from megacurl.megatron.groups import Grid
 from megacurl.rollout.engine import RolloutEngine
-from megacurl.rollout.errors import EngineStateError
+from megacurl.rollout.errors import RolloutError
+from megacurl.rollout.servers.endpoint import Endpoint, wait_until_up
 from megacurl.rollout.servers.launch import LaunchedServers, VLLMSettings
 
 _START_S = 600.0
@@ -47,8 +46,8 @@ def start_servers(
     if grid.rank == 0:
         try:
             servers = LaunchedServers(_settings(engine, config), count, folder)
-            _wait(servers)
-        except (EngineStateError, OSError) as error:
+            asyncio.run(_wait(servers))
+        except (RolloutError, OSError) as error:
             problem = f"--rollout-launch {count}: {error}"
             if servers:
                 servers.close()
@@ -66,24 +65,11 @@ def _settings(engine: RolloutEngine, config: Config) -> VLLMSettings:
         max_model_len=engine.max_model_len,
         max_batch_size=config.rollout.rollout_max_batch_size,
         kv_cache_mb=config.rollout.rollout_kv_cache_mb,
-        cpu=True,
     )
 
 
-def _wait(servers: LaunchedServers) -> None:
+async def _wait(servers: LaunchedServers) -> None:
     """Until all answer; a server that ends instead tells why at once."""
-    end = time.monotonic() + _START_S
-    with httpx2.Client(trust_env=False, timeout=10.0) as client:
-        for url in servers.urls:
-            while not _answers(client, url):
-                servers.check()
-                if time.monotonic() > end:
-                    raise EngineStateError(f"{url} did not come up within {_START_S:g} s")
-                time.sleep(0.5)
-
-
-def _answers(client: httpx2.Client, url: str) -> bool:
-    try:
-        return client.get(f"{url}/health").is_success
-    except httpx2.HTTPError:
-        return False
+    async with Endpoint.opened(*servers.urls) as endpoints:
+        for endpoint in endpoints:
+            await wait_until_up(endpoint, _START_S, servers.check)

@@ -21,6 +21,7 @@ from megacurl.rollout.servers.endpoint import (
     Endpoint,
     ServerError,
     ServerUnavailable,
+    wait_until_up,
     with_retries,
 )
 from megacurl.rollout.servers.vllm_api import (
@@ -159,19 +160,7 @@ class VLLMServerEngine(ConfiguredEngine):
             await asyncio.gather(*(self._wait_for(server) for server in servers))
 
     async def _wait_for(self, server: Endpoint) -> None:
-        clock = asyncio.get_running_loop().time
-        end = clock() + self._start_timeout
-        while True:
-            try:
-                await server.get("/health", timeout=self._health_timeout)
-                break
-            except ServerUnavailable as error:
-                if clock() > end:
-                    raise EngineStateError(
-                        f"start: {server.url} did not come up within {self._start_timeout:g} s:"
-                        f" {error}"
-                    ) from error
-                await asyncio.sleep(0.5)
+        await wait_until_up(server, self._start_timeout)
         models = await server.get("/v1/models", timeout=_SHORT_S)
         longest = models["data"][0].get("max_model_len") if models.get("data") else None
         if longest is None or longest < self._max_model_len:
@@ -265,14 +254,10 @@ class VLLMServerEngine(ConfiguredEngine):
         if not os.access(self._transfer_dir, os.W_OK):
             raise EngineStateError(f"open_update: the folder {self._transfer_dir} is not writable")
         self._lost = {}  # who is back gets the weights too
-
-        def lost(url: str, reason: str) -> None:
-            self._lost[url] = reason
-
         update = ServersUpdate(
             self._urls,
             self._transfer_dir,
-            lost,
+            self._lost,
             manifest,
             version,
             lambda committed: self._update_closed(version, committed),

@@ -40,15 +40,13 @@ def write_bucket(path: Path, named_tensors: Sequence[tuple[str, Tensor]]) -> lis
     return metas
 
 
-def read_bucket(
-    memory: Any, metas: Sequence[TensorMeta], *, copy: bool
-) -> Iterator[tuple[str, Tensor]]:
-    """(name, tensor) of a bucket in ``memory``, anything with the buffer protocol.
+def read_bucket(memory: Any, metas: Sequence[TensorMeta]) -> Iterator[tuple[str, Tensor]]:
+    """(name, tensor) of a bucket, copied from ``memory``, anything with the buffer protocol.
 
     Raises ValueError if the memory is too small for ``metas``.
     """
     offsets, size = bucket_offsets(metas)
-    whole = torch.frombuffer(bytearray(memory) if copy else memory, dtype=torch.uint8)
+    whole = torch.frombuffer(bytearray(memory), dtype=torch.uint8)
     if whole.numel() < size:
         raise ValueError(f"the bucket has {whole.numel()} bytes, its tensors need {size}")
     for meta, offset in zip(metas, offsets, strict=True):

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
@@ -16,7 +17,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from megacurl.rollout.errors import RolloutError
+from megacurl.rollout.errors import EngineStateError, RolloutError
 
 _CONNECT_S = 10.0
 _SHOWN = 300
@@ -57,14 +58,13 @@ class Endpoint:
 
     async def get(self, route: str, *, timeout: float) -> Any:
         """The JSON that ``route`` answers with. Errors as ``post``."""
-        return await self._call("GET", route, None, None, timeout)
+        return await self._call("GET", route, None, timeout)
 
     async def post(
         self,
         route: str,
         body: Any = None,
         *,
-        params: Mapping[str, str] | None = None,
         timeout: float | None,
     ) -> Any:
         """Send ``body`` as JSON; return the JSON of the answer, None for an empty one.
@@ -72,29 +72,25 @@ class Endpoint:
         Args:
             route: path on the server.
             body: anything JSON holds.
-            params: of the query string.
             timeout: seconds to wait for the answer; None waits for ever.
 
         Raises:
             ServerUnavailable: no usable answer.
             ServerError: the server refused (4xx).
         """
-        return await self._call("POST", route, body, params, timeout)
+        return await self._call("POST", route, body, timeout)
 
     async def _call(
         self,
         method: str,
         route: str,
         body: Any,
-        params: Mapping[str, str] | None,
         timeout: float | None,
     ) -> Any:
         where = f"{self.url}{route}"
         limits = httpx2.Timeout(timeout, connect=_CONNECT_S)
         try:
-            answer = await self._client.request(
-                method, where, json=body, params=params, timeout=limits
-            )
+            answer = await self._client.request(method, where, json=body, timeout=limits)
         except httpx2.TimeoutException as error:
             raise ServerUnavailable(f"{where}: no answer within {timeout:g} s") from error
         except httpx2.HTTPError as error:
@@ -109,6 +105,34 @@ class Endpoint:
             return answer.json()
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ServerUnavailable(f"{where}: no JSON but {_excerpt(answer.text)!r}") from error
+
+
+async def wait_until_up(
+    server: Endpoint, seconds: float, check: Callable[[], None] = lambda: None
+) -> None:
+    """Return when ``server`` answers ``/health``.
+
+    Args:
+        server: asked twice a second.
+        seconds: to wait at most.
+        check: called between; raises if waiting is of no use.
+
+    Raises:
+        EngineStateError: it did not come up; tells what was the matter last.
+    """
+    clock = asyncio.get_running_loop().time
+    end = clock() + seconds
+    while True:
+        try:
+            await server.get("/health", timeout=_CONNECT_S)
+            return
+        except ServerUnavailable as error:
+            check()
+            if clock() > end:
+                raise EngineStateError(
+                    f"start: {server.url} did not come up within {seconds:g} s: {error}"
+                ) from error
+        await asyncio.sleep(0.5)
 
 
 async def with_retries(call: Callable[[], Awaitable[Answer]], attempts: int) -> Answer:

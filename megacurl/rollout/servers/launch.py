@@ -25,12 +25,11 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True)
 class VLLMSettings:
-    """Of every server.
+    """Of every server; it runs on a CPU.
 
     Attributes:
         model, dtype, max_model_len, max_batch_size: as the engine's.
         kv_cache_mb: memory of the KV cache; None is 1024.
-        cpu: whether it runs without a GPU.
         batched_tokens: of a forward pass, at least; a prompt is never longer.
     """
 
@@ -39,7 +38,6 @@ class VLLMSettings:
     max_model_len: int
     max_batch_size: int
     kv_cache_mb: int | None
-    cpu: bool
     batched_tokens: int = 8192
 
     def command(self, port: int) -> list[str]:
@@ -60,7 +58,7 @@ class VLLMSettings:
             "--worker-extension-cls",
             "megacurl.rollout.servers.vllm_worker.WorkerExtension",
             # vLLM 0.32 on a CPU dies of a seeded request whose prompt it takes in parts.
-            *(["--enforce-eager", "--no-enable-chunked-prefill"] if self.cpu else []),
+            *("--enforce-eager", "--no-enable-chunked-prefill"),
             *("--max-num-batched-tokens", str(max(self.batched_tokens, self.max_model_len))),
             *("--seed", "0"),
         ]

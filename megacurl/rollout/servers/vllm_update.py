@@ -35,7 +35,7 @@ class ServersUpdate(WeightUpdate):
     Args:
         urls: servers.
         folder: where buckets lie, seen by the trainer and the servers.
-        on_lost: told (url, reason) of a server that failed.
+        lost: receives the servers that fail, and why; those in it are left out.
         manifest, version, on_close: see ``WeightUpdate``.
 
     Raises:
@@ -46,16 +46,14 @@ class ServersUpdate(WeightUpdate):
         self,
         urls: Sequence[str],
         folder: Path,
-        on_lost: Callable[[str, str], None],
+        lost: dict[str, str],
         manifest: Sequence[TensorMeta],
         version: int,
         on_close: Callable[[bool], None],
     ) -> None:
         super().__init__(manifest, version, on_close)
-        self.urls = list(urls)
         self.digests: dict[str, int] = {}
-        self._folder, self._on_lost = folder, on_lost
-        self._lost: dict[str, str] = {}
+        self._urls, self._folder, self._lost = urls, folder, lost
         self._everywhere(_begin)
 
     def _write(self, named_tensors: Sequence[tuple[str, Tensor]]) -> None:
@@ -87,12 +85,8 @@ class ServersUpdate(WeightUpdate):
 
     def _everywhere(self, act: Callable[[Endpoint], Awaitable[None]]) -> None:
         """Do it on all servers at once; those that fail are out."""
-        failed = asyncio.run(_gather(self.urls, act))
-        for url, reason in failed.items():
-            self.urls.remove(url)
-            self._lost[url] = reason
-            self._on_lost(url, reason)
-        if not self.urls:
+        self._lost |= asyncio.run(_gather([u for u in self._urls if u not in self._lost], act))
+        if len(self._lost) == len(self._urls):
             raise UpdateError(
                 f"no rollout server holds version {self.version}: "
                 + "; ".join(f"{url}: {reason}" for url, reason in self._lost.items())

@@ -79,7 +79,7 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
         with Path(update_info.path).open("rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         # Copies: vLLM keeps tensors until their layer is complete, the file goes away before.
-        self.model.load_weights(self._fingerprinted(read_bucket(memory, metas, copy=True)))
+        self.model.load_weights(self._fingerprinted(read_bucket(memory, metas)))
 
     def _fingerprinted(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         tied = bool(self.model_config.hf_config.tie_word_embeddings)
@@ -101,10 +101,6 @@ class FileTransfer(WeightTransferEngine[FileInit, FileUpdate]):
         else:
             vllm_compat.finish_reload(self)
         self._open = False
-
-    def trainer_send_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Unused: the trainer has its own side."""
-        raise NotImplementedError
 
     def shutdown(self) -> None:
         """Nothing to close."""
