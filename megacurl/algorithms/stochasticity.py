@@ -7,7 +7,7 @@ chooses (docs/algorithms.md).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -159,60 +159,49 @@ def stochasticity_weight(
     if direction not in ("equation", "prose"):
         raise ValueError(f"ws_direction is {direction!r}; use 'equation' or 'prose'")
     spread, mean_spread = spread.double(), mean_spread.double()
-    formulas = _compiled if usable(spread, mean_spread, dtype=torch.float64) else _reference
-
-    def weights(correct: Tensor) -> Tensor:
-        return formulas(
-            *(spread, mean_spread, correct, alpha_p, alpha_n, lambda_p, lambda_n),
-            prose=direction == "prose",
-            relative=scale == "relative",
-        )
-
+    weights = _compiled if usable(spread, mean_spread, dtype=torch.float64) else _reference
+    constants = _Constants(
+        alpha_p, alpha_n, lambda_p, lambda_n, direction == "prose", scale == "relative"
+    )
     if outcome.dtype == torch.bool:
-        return weights(outcome)
+        return weights(spread, mean_spread, outcome, constants)
     score = outcome.to(spread)
     if not bool(((score >= 0) & (score <= 1)).all()):
         raise ValueError(f"scores range from {score.min():g} to {score.max():g}; give [0, 1]")
     right = torch.ones_like(score, dtype=torch.bool)
-    return score * weights(right) + (1 - score) * weights(~right)
+    if_right, if_wrong = (weights(spread, mean_spread, c, constants) for c in (right, ~right))
+    return score * if_right + (1 - score) * if_wrong
+
+
+class _Constants(NamedTuple):
+    """Of Eq. 15 and 16, in the operator's order."""
+
+    alpha_p: float
+    alpha_n: float
+    lambda_p: float
+    lambda_n: float
+    prose: bool
+    relative: bool
 
 
 def _compiled(
-    spread: Tensor,
-    mean_spread: Tensor,
-    correct: Tensor,
-    alpha_p: float,
-    alpha_n: float,
-    lambda_p: float,
-    lambda_n: float,
-    *,
-    prose: bool,
-    relative: bool,
+    spread: Tensor, mean_spread: Tensor, correct: Tensor, constants: _Constants
 ) -> Tensor:
     w_s: Tensor = torch.ops.megacurl.cvpo_weights(
         spread.contiguous(),
         mean_spread.contiguous(),
         correct.contiguous(),
         *(None, None, None),
-        *(alpha_p, alpha_n, lambda_p, lambda_n),
-        *(prose, relative, False),
-        *(0.0, 0.0, 0.0, 0.0),
+        *constants,
+        *(False, 0.0, 0.0, 0.0, 0.0),
     )[0]
     return w_s
 
 
 def _reference(
-    spread: Tensor,
-    mean_spread: Tensor,
-    correct: Tensor,
-    alpha_p: float,
-    alpha_n: float,
-    lambda_p: float,
-    lambda_n: float,
-    *,
-    prose: bool,
-    relative: bool,
+    spread: Tensor, mean_spread: Tensor, correct: Tensor, constants: _Constants
 ) -> Tensor:
+    alpha_p, alpha_n, lambda_p, lambda_n, prose, relative = constants
     gap = spread - mean_spread
     if relative:
         positive = mean_spread > 0
