@@ -78,9 +78,14 @@ class Run:
         if self.resumed:
             self._restore(self.resumed, state)
         self.lost_servers: dict[str, str] = {}
-        self._start_engine()
         # Last, so that a start that fails leaves nothing behind.
-        self._open_outputs()
+        self.servers = start_servers(self.engine, config, grid, self.folder / "servers")
+        try:
+            self._start_engine()
+            self._open_outputs()
+        except BaseException:
+            self._end_servers()
+            raise
 
     def _open_outputs(self) -> None:
         config, first = self.config, self.grid.rank == 0
@@ -173,7 +178,6 @@ class Run:
 
     def _start_engine(self) -> None:
         config, grid = self.config, self.grid
-        self.servers = start_servers(self.engine, config, grid, self.folder / "servers")
         self.engine.start()
         self.sync = WeightSync(
             self.actor.network,
@@ -320,5 +324,8 @@ class Run:
         self.progress.close()
         self.logger.close()
         self.engine.shutdown()
+        self._end_servers()
+
+    def _end_servers(self) -> None:
         if self.servers:
             self.servers.close()

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from megacurl.config.schema import Config, ParallelConfig
 from megacurl.observe.sinks.jsonl import read_rows
 from tests import jobs
 from tests.e2e.test_resume import config_of, questions
@@ -16,6 +19,16 @@ from tests.tiny import make_model
 from tests.world import World
 
 pytestmark = NEEDS_VLLM
+
+
+def start_again(config: Config) -> list[str]:
+    """Start a run in a folder that holds one; the servers that are alive when it was refused."""
+    from megacurl.run import Run
+
+    with pytest.raises(FileExistsError):
+        Run(config, jobs.enter(config))
+    children = psutil.Process().children(recursive=True)
+    return [name for child in children if "vllm" in (name := " ".join(child.cmdline()))]
 
 
 def test_servers_learn_every_version(world: Callable[[int], World], tmp_path: Path) -> None:
@@ -40,6 +53,7 @@ def test_servers_learn_every_version(world: Callable[[int], World], tmp_path: Pa
     assert [row["sync/version"] for row in rows[1:]] == [1, 2, 3]
     assert all(row["sync/logprob_gap"] < 1e-5 for row in rows[1:])
     assert all(row["actor/grad_norm"] > 0 for row in rows[1:])
+    assert world(1).run(start_again, replace(config, parallel=ParallelConfig())) == [[]]
     logs = sorted((tmp_path / "run" / "servers").iterdir())
     assert [log.name for log in logs] == ["server_0.log", "server_1.log"]
 
